@@ -1,0 +1,45 @@
+# millrace_add_tests(<name> [PUBLIC_API] LABEL <label> SOURCES <file>...)
+#
+# One test program, and a ctest `<name>.<Suite>.<Fact>` for each of its tests.
+#
+# A PUBLIC_API suite sees include/ alone, as a user does. The others see src/ and call what a shared
+# library hides, so they exist in static builds only.
+function(millrace_add_tests name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "PUBLIC_API" "LABEL" "SOURCES")
+  if(NOT arg_SOURCES OR (BUILD_SHARED_LIBS AND NOT arg_PUBLIC_API))
+    return()
+  endif()
+
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE
+    millrace::millrace
+    millrace_test_support
+    millrace_warnings
+    GTest::gmock
+    GTest::gtest_main)
+  if(NOT arg_PUBLIC_API)
+    target_link_libraries(${name} PRIVATE millrace_internals)
+  endif()
+  set_target_properties(${name} PROPERTIES CXX_EXTENSIONS OFF)
+
+  set(needs_server "")
+  if(NOT arg_LABEL STREQUAL unit)
+    set(needs_server FIXTURES_REQUIRED server)
+  endif()
+  gtest_discover_tests(${name}
+    TEST_PREFIX "${name}."
+    DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS "${arg_LABEL}" TIMEOUT 120 ${needs_server})
+endfunction()
+
+# What src/ offers to its own tests.
+add_library(millrace_internals INTERFACE)
+target_include_directories(millrace_internals INTERFACE
+  "${PROJECT_SOURCE_DIR}/src"
+  "${PROJECT_BINARY_DIR}/src")
+target_link_libraries(millrace_internals INTERFACE Hiredis::hiredis)
+
+# One clear failure, instead of one in each test, where there is no server to test against.
+add_test(NAME server_is_present
+  COMMAND sh -c "exec \"\${MILLRACE_SERVER:-redis-server}\" --version")
+set_tests_properties(server_is_present PROPERTIES FIXTURES_SETUP server)
