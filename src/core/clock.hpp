@@ -1,0 +1,24 @@
+#pragma once
+
+#include <chrono>
+
+namespace millrace::detail {
+
+using Milliseconds = std::chrono::milliseconds;
+using TimePoint = std::chrono::steady_clock::time_point;
+
+/// Where time comes from. An input, so that tests need not sleep.
+class Clock {
+ public:
+  Clock() = default;
+  Clock(const Clock&) = delete;
+  Clock& operator=(const Clock&) = delete;
+  virtual ~Clock() = default;
+
+  virtual TimePoint now() const noexcept = 0;
+
+  /// The machine's monotonic clock.
+  static const Clock& system() noexcept;
+};
+
+}  // namespace millrace::detail

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <millrace/connection.hpp>
+
+#include "net/connection.hpp"
+
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string_view>
+
+namespace millrace::detail {
+
+/// What a ConnectionPool shares. Everything above this folder talks to servers through it.
+class Pool {
+ public:
+  Pool(ConnectionOptions options, PoolOptions pool);
+  ~Pool();
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  static Pool& of(const ConnectionPool& pool) noexcept { return *pool.pool_; }
+
+  /// Connection::call on a borrowed connection. Sends it again by itself if nothing was sent, or
+  /// if `spec.repeat` says that this cannot change the result; within the deadline.
+  Reply call(const CallSpec& spec, WriteRequest write);
+
+  /// Connection::pipeline on a borrowed connection.
+  PipelineResult pipeline(const CallSpec& spec, WriteRequest write, TakeReply take);
+
+  /// Connection::eval on a borrowed connection.
+  Reply eval(const CallSpec& spec, const Script& script, std::span<const std::string_view> keys,
+             std::span<const std::string_view> args);
+
+  /// A connection of one's own to the server of `key`, outside the pool's bound. `stop` ends the
+  /// attempt with Interrupted.
+  std::unique_ptr<Connection> connect(std::string_view key, std::stop_token stop = {});
+
+  const ConnectionOptions& options() const noexcept;
+  PoolStats stats() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace millrace::detail

@@ -1,0 +1,121 @@
+#pragma once
+
+#include "core/byte_arena.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace millrace::detail {
+
+enum class ReplyKind : std::uint8_t {
+  kNil,
+  kInteger,
+  kString,  ///< Bulk, verbatim or big number.
+  kStatus,
+  kError,
+  kArray,  ///< Also a RESP3 set; a RESP3 map counts 2n elements, as a RESP2 reply has them.
+  kMap,
+  kDouble,
+  kBool,
+  kPush,
+};
+
+class ReplyView;
+
+/// One reply, with its bytes. Move-only. A ReplyView lives until the reply moves or goes; the text it
+/// gave stays valid wherever the bytes go, release_bytes() included.
+///
+/// Built from the top: add() an aggregate before its elements. Elements are linked, not laid out in
+/// advance, so memory follows the bytes that came and not the counts that were claimed.
+class Reply {
+ public:
+  /// Names a node; 0 is none.
+  using Handle = std::uint32_t;
+
+  Handle add_aggregate(ReplyKind kind, std::size_t elements, Handle parent);
+  Handle add_text(ReplyKind kind, std::string_view text, Handle parent);  ///< Copies `text`.
+  Handle add_integer(ReplyKind kind, std::int64_t value, Handle parent);  ///< kInteger or kBool.
+  Handle add_double(double value, std::string_view text, Handle parent);
+  Handle add_nil(Handle parent);
+
+  bool empty() const noexcept { return nodes_.empty(); }
+  ReplyView root() const;
+
+  /// Gives the bytes away; every string_view from this reply stays valid with them.
+  ByteArena release_bytes() && noexcept { return std::move(bytes_); }
+
+ private:
+  friend class ReplyView;
+
+  struct Node {
+    ReplyKind kind = ReplyKind::kNil;
+    Handle next = 0;   ///< The next element of the same aggregate.
+    Handle first = 0;  ///< An aggregate's first element so far.
+    Handle last = 0;   ///< And its last.
+    std::size_t size = 0;  ///< Elements that were announced.
+    std::int64_t integer = 0;
+    double number = 0;
+    std::string_view text{};
+  };
+
+  Handle add(Node node, Handle parent);
+
+  std::vector<Node> nodes_;
+  ByteArena bytes_;
+};
+
+/// A look at one node of a Reply. Total: what a node does not have is 0, empty or nil.
+class ReplyView {
+ public:
+  ReplyView() = default;  ///< Nil.
+
+  ReplyKind kind() const noexcept { return node().kind; }
+  bool is_nil() const noexcept { return kind() == ReplyKind::kNil; }
+  bool is_error() const noexcept { return kind() == ReplyKind::kError; }
+  bool is_integer() const noexcept { return kind() == ReplyKind::kInteger; }
+  bool is_text() const noexcept {
+    return kind() == ReplyKind::kString || kind() == ReplyKind::kStatus;
+  }
+  /// An array, a set, a map or a push.
+  bool is_aggregate() const noexcept {
+    return kind() == ReplyKind::kArray || kind() == ReplyKind::kMap || kind() == ReplyKind::kPush;
+  }
+
+  std::string_view text() const noexcept { return node().text; }
+  std::int64_t integer() const noexcept { return node().integer; }
+  double number() const noexcept { return node().number; }
+
+  std::size_t size() const noexcept { return node().size; }
+
+  /// The element at `index`, counted from the first: for small replies. Nil beyond the end.
+  ReplyView operator[](std::size_t index) const noexcept;
+
+  class Iterator {
+   public:
+    ReplyView operator*() const noexcept { return ReplyView{*reply_, at_}; }
+    Iterator& operator++() noexcept;
+    bool operator==(const Iterator& other) const noexcept { return at_ == other.at_; }
+
+   private:
+    friend class ReplyView;
+    Iterator(const Reply* reply, Reply::Handle at) noexcept : reply_{reply}, at_{at} {}
+    const Reply* reply_;
+    Reply::Handle at_;
+  };
+
+  Iterator begin() const noexcept { return {reply_, node().first}; }
+  Iterator end() const noexcept { return {reply_, 0}; }
+
+ private:
+  friend class Reply;
+  ReplyView(const Reply& reply, Reply::Handle handle) noexcept : reply_{&reply}, handle_{handle} {}
+  const Reply::Node& node() const noexcept;
+
+  const Reply* reply_ = nullptr;
+  Reply::Handle handle_ = 0;
+};
+
+}  // namespace millrace::detail

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <millrace/stream_id.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace millrace::detail {
+
+/// Commands as bytes, one after another, in one buffer that is used again and again.
+///
+///     request.command("XADD", 5);
+///     request.arg(key).arg("*").arg(name).arg(value);
+class RequestBuffer {
+ public:
+  static constexpr std::size_t kMaxArguments = 1'048'576;
+  static constexpr std::size_t kMaxArgumentBytes = std::size_t{512} << 20;
+
+  /// Starts a command of `arguments` words, `name` being the first. Throws InvalidArgument, which
+  /// names the limit, if there are more than kMaxArguments.
+  RequestBuffer& command(std::string_view name, std::size_t arguments);
+
+  /// Appends a word. Throws InvalidArgument, which names the limit, if it is too long. In both cases
+  /// the unfinished command is taken back, and what was complete before it stays.
+  RequestBuffer& arg(std::string_view word);
+  RequestBuffer& arg(std::uint64_t number);
+  RequestBuffer& arg(StreamId id);
+
+  /// Takes back everything; keeps the memory, unless it grew beyond what is worth keeping.
+  void clear() noexcept;
+
+  std::string_view bytes() const noexcept { return bytes_; }
+  std::size_t commands() const noexcept { return ends_.size(); }
+
+  /// Where each complete command ends in bytes(): tells which ones a broken send left whole.
+  std::span<const std::size_t> ends() const noexcept { return ends_; }
+
+ private:
+  void append_word(std::string_view word);
+
+  std::string bytes_;
+  std::vector<std::size_t> ends_;
+  std::string_view name_;
+  std::size_t remaining_ = 0;
+};
+
+}  // namespace millrace::detail
