@@ -1,0 +1,113 @@
+#include "protocol/server_error.hpp"
+
+#include "core/printable.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+namespace millrace::detail {
+namespace {
+
+using Code = Error::Code;
+
+/// What a first word stands for, and what its reader can do about it.
+struct Meaning {
+  std::string_view prefix;
+  Code code;
+  std::string_view advice;
+};
+
+constexpr std::array kMeanings{
+    Meaning{"NOGROUP", Code::kNoGroup, "ensure_group() makes the group and the stream"},
+    Meaning{"WRONGTYPE", Code::kWrongType, "this key holds no stream: use another key"},
+    Meaning{"READONLY", Code::kReadOnly, "this server is a replica: connect to its master"},
+    Meaning{"OOM", Code::kOutOfMemory, "trim streams or raise the server's maxmemory"},
+    Meaning{"NOAUTH", Code::kAuth, "give a password in ConnectionOptions"},
+    Meaning{"WRONGPASS", Code::kAuth, "check username and password in ConnectionOptions"},
+    Meaning{"NOPERM", Code::kPermission, "grant it to the user with ACL SETUSER"},
+    Meaning{"LOADING", Code::kLoading, "try again when the server has loaded its data"},
+    Meaning{"MOVED", Code::kCluster, "another node of the cluster has this key"},
+    Meaning{"ASK", Code::kCluster, "this key is on its way to another node of the cluster"},
+    Meaning{"TRYAGAIN", Code::kCluster, "keys are on their way to another node: try again"},
+    Meaning{"CLUSTERDOWN", Code::kCluster, "try again when the cluster is whole"},
+    Meaning{"CROSSSLOT", Code::kCluster, "keys of one command need the same {hash tag}"},
+    Meaning{"BUSY", Code::kServer, "try again; SCRIPT KILL ends a script that hangs"},
+    Meaning{"MISCONF", Code::kServer, "the server refuses writes until it can save: see its log"},
+    Meaning{"NOREPLICAS", Code::kServer, "try again when enough replicas are connected"},
+    Meaning{"MASTERDOWN", Code::kServer, "try again, or connect to the master"},
+};
+
+std::string_view first_word(std::string_view line) { return line.substr(0, line.find(' ')); }
+
+/// Errors whose first word alone does not tell. Texts as Redis 7.0 to 8.6 and Valkey 8.0 to 9.1
+/// have them; a script adds ` script: <sha>, on …` to what its commands answer.
+constexpr std::array kTexts{
+    // A blocked XREADGROUP, Redis 7.0 only; every other UNBLOCKED is about this client alone.
+    Meaning{"UNBLOCKED the stream key no longer exists", Code::kNoGroup,
+            "ensure_group() makes the group and the stream"},
+    // XINFO and XSETID of a missing stream.
+    Meaning{"ERR no such key", Code::kNoGroup, "there is no such stream"},
+    // XGROUP of a missing stream.
+    Meaning{"ERR The XGROUP subcommand requires the key to exist", Code::kNoGroup,
+            "there is no such stream"},
+    // What NOPERM becomes inside a script.
+    Meaning{"ERR ACL failure in script", Code::kPermission, "grant it to the user with ACL SETUSER"},
+    Meaning{"ERR The user executing the script can't", Code::kPermission,
+            "grant it to the user with ACL SETUSER"},
+    Meaning{"ERR unknown command", Code::kServer,
+            "this server is too old for it, or its administrator renamed it"},
+};
+
+Meaning meaning_of(std::string_view line) {
+  const auto text = std::find_if(kTexts.begin(), kTexts.end(), [line](const Meaning& meaning) {
+    return line.starts_with(meaning.prefix);
+  });
+  if (text != kTexts.end()) return *text;
+  const auto word = first_word(line);
+  const auto known = std::find_if(kMeanings.begin(), kMeanings.end(),
+                                  [word](const Meaning& each) { return each.prefix == word; });
+  return known != kMeanings.end() ? *known : Meaning{word, Code::kServer, {}};
+}
+
+/// Without the arguments that an "unknown command" error quotes: they could be a payload or, from
+/// AUTH and HELLO, a password.
+std::string_view without_arguments(std::string_view line) {
+  if (!line.starts_with("ERR unknown command")) return line;
+  const auto comma = line.find(',');
+  return line.substr(0, comma);
+}
+
+std::string message_of(std::string_view line, std::string_view advice,
+                       const ErrorContext& context) {
+  std::string message{context.command};
+  if (!context.key.empty()) message += fmt::format(" on '{}'", printable(context.key));
+  if (!context.endpoint.empty()) message += fmt::format(" at {}", context.endpoint);
+  if (!message.empty()) message += ": ";
+  message += without_arguments(line);
+  if (!advice.empty()) message += fmt::format(" ({})", advice);
+  return message;
+}
+
+/// Opens the constructor that every error shares.
+class AnyError : public Error {
+ public:
+  AnyError(Code code, const std::string& message, Outcome outcome, std::string_view prefix)
+      : Error{code, message, outcome, prefix} {}
+};
+
+}  // namespace
+
+Error server_error(std::string_view line, const ErrorContext& context) {
+  const Meaning meaning = meaning_of(line);
+  return AnyError{meaning.code, message_of(line, meaning.advice, context), Outcome::kNotApplied,
+                  first_word(line)};
+}
+
+Error with_outcome(const Error& error, Outcome outcome) {
+  return AnyError{error.code(), error.what(), outcome, error.prefix()};
+}
+
+}  // namespace millrace::detail
