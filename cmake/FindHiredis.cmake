@@ -1,4 +1,4 @@
-# Finds hiredis, 0.14 or 1.x, and gives the target Hiredis::hiredis (headers as <hiredis/hiredis.h>).
+# Finds hiredis, 0.14 or 1.x: the target Hiredis::hiredis, with headers as <hiredis/hiredis.h>.
 #
 # Not every release brings a package config, and those of the others differ (Debian's defines no
 # target), so this looks for the files themselves: under Hiredis_ROOT and CMAKE_PREFIX_PATH, then

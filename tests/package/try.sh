@@ -2,7 +2,7 @@
 #
 # try.sh STEP LINKAGE HIREDIS WORK: what a packager or a user does with millrace, one step of it.
 #
-#   STEP      install           build, install and move the installation to WORK/prefix, for the next
+#   STEP      install           build, install, and move that to WORK/prefix, for the steps below
 #             find_package      build the consumer by find_package, and run it
 #             pkg_config        the same by pkg-config and the bare compiler
 #             wrong_hiredis     a hiredis that does not fit must be refused, with the reason
@@ -70,7 +70,7 @@ install)
     rm -rf -- "${work:?}"
     cmake -S "$source_dir" -B "$work/build" "${millrace_options[@]}" \
         -DMILLRACE_BUILD_TESTS=OFF -DMILLRACE_BUILD_EXAMPLES=OFF \
-        -DCMAKE_INSTALL_RPATH_USE_LINK_PATH=ON # a shared millrace must find a hiredis outside the system
+        -DCMAKE_INSTALL_RPATH_USE_LINK_PATH=ON # for a hiredis outside the system
     cmake --build "$work/build"
     cmake --install "$work/build" --prefix "$work/staged"
     if grep -rIF -e "$source_dir" -e "$work" "$work/staged"; then
@@ -81,7 +81,8 @@ install)
 find_package)
     copy_consumer
     # Here hiredis is found by pkg-config, above and below by CMAKE_PREFIX_PATH.
-    PKG_CONFIG_PATH=${hiredis:+$hiredis/lib/pkgconfig} cmake -S find_package -B build -DCMAKE_PREFIX_PATH="$prefix"
+    PKG_CONFIG_PATH=${hiredis:+$hiredis/lib/pkgconfig} \
+        cmake -S find_package -B build -DCMAKE_PREFIX_PATH="$prefix"
     cmake --build build
     run_consumer build/consumer
     ;;
