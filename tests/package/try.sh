@@ -10,7 +10,7 @@
 #   LINKAGE   static | shared
 #   HIREDIS   system, or 1.x: the one whose prefix MILLRACE_HIREDIS names (without it: skipped)
 #
-# The consumer talks to a server of its own: the program MILLRACE_SERVER, or redis-server.
+# The consumer talks to a server of its own: the program MILLRACE_TEST_SERVER, or redis-server.
 
 set -euo pipefail
 
@@ -44,7 +44,7 @@ copy_consumer() {
 
 run_consumer() {
     scratch=$(mktemp -d) # short: the path of a Unix socket has at most 107 bytes
-    "${MILLRACE_SERVER:-redis-server}" --port 0 --unixsocket "$scratch/s" --dir "$scratch" \
+    "${MILLRACE_TEST_SERVER:-redis-server}" --port 0 --unixsocket "$scratch/s" --dir "$scratch" \
         --save '' --appendonly no >"$scratch/log" 2>&1 &
     server=$!
     trap 'kill "$server"; wait "$server" || true; rm -rf -- "$scratch"' EXIT
