@@ -54,7 +54,8 @@ constexpr std::array kTexts{
     Meaning{"ERR The XGROUP subcommand requires the key to exist", Code::kNoGroup,
             "there is no such stream"},
     // What NOPERM becomes inside a script.
-    Meaning{"ERR ACL failure in script", Code::kPermission, "grant it to the user with ACL SETUSER"},
+    Meaning{"ERR ACL failure in script", Code::kPermission,
+            "grant it to the user with ACL SETUSER"},
     Meaning{"ERR The user executing the script can't", Code::kPermission,
             "grant it to the user with ACL SETUSER"},
     Meaning{"ERR unknown command", Code::kServer,

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <millrace/fields.hpp>
+#include <millrace/stream_options.hpp>
+
+#include "core/clock.hpp"
+#include "protocol/request.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <variant>
+
+/// Each function writes one command, in the syntax of Redis 7.0. They check nothing: checks.hpp
+/// says what can never work, before a connection is borrowed for it.
+namespace millrace::detail::commands {
+
+/// A trim as the server knows it: an age has become an id.
+struct TrimTerms {
+  struct MaxLen {
+    std::uint64_t count;
+  };
+  struct MinId {
+    StreamId id;
+  };
+  std::variant<MaxLen, MinId> threshold;
+  bool exact = false;
+  std::optional<std::uint64_t> limit{};
+};
+
+TrimTerms trim_terms(const Trim& trim, std::chrono::system_clock::time_point now);
+
+/// What an XADD says besides its fields.
+struct AddTerms {
+  AddId id = AddId::automatic();
+  std::optional<TrimTerms> trim{};
+  bool create_stream = true;
+};
+
+/// How many words an XADD of `fields` fields has.
+std::size_t xadd_words(const AddTerms& terms, std::size_t fields);
+
+/// The fields `first`, then `rest`.
+void xadd(RequestBuffer& request, std::string_view key, const AddTerms& terms,
+          std::span<const Field> first, const Fields& rest);
+
+/// A `block` of 0 sends no BLOCK, since the server takes 0 as "for ever".
+void xread(RequestBuffer& request, std::string_view key, StreamId after,
+           const ReadOptions& options);
+
+/// New entries (`>`).
+void xreadgroup(RequestBuffer& request, std::string_view key, std::string_view group,
+                std::string_view consumer, const ReadOptions& options);
+
+/// The consumer's own pending entries above `after`, which must not be StreamId::max(): the server
+/// takes that id for `>`.
+void xreadgroup_pending(RequestBuffer& request, std::string_view key, std::string_view group,
+                        std::string_view consumer, StreamId after, std::size_t count);
+
+void xack(RequestBuffer& request, std::string_view key, std::string_view group,
+          std::span<const StreamId> ids);
+
+void xpending(RequestBuffer& request, std::string_view key, std::string_view group);
+
+void xpending_entries(RequestBuffer& request, std::string_view key, std::string_view group,
+                      const PendingQuery& query);
+
+/// What a claim answers with.
+enum class Payload : bool {
+  kWhole,
+  kIdsOnly,  ///< JUSTID: and delivery counts are kept.
+};
+
+void xclaim(RequestBuffer& request, std::string_view key, std::string_view group,
+            std::string_view consumer, Milliseconds min_idle, std::span<const StreamId> ids,
+            const ClaimOptions& options, Payload payload);
+
+void xautoclaim(RequestBuffer& request, std::string_view key, std::string_view group,
+                std::string_view consumer, Milliseconds min_idle, StreamId start, std::size_t count,
+                Payload payload);
+
+void xrange(RequestBuffer& request, std::string_view key, const RangeStart& start,
+            const RangeEnd& end, std::size_t count);
+
+void xrevrange(RequestBuffer& request, std::string_view key, const RangeEnd& end,
+               const RangeStart& start, std::size_t count);
+
+void xtrim(RequestBuffer& request, std::string_view key, const TrimTerms& terms);
+void xdel(RequestBuffer& request, std::string_view key, std::span<const StreamId> ids);
+void xlen(RequestBuffer& request, std::string_view key);
+void xsetid(RequestBuffer& request, std::string_view key, StreamId id);
+
+void xinfo_stream(RequestBuffer& request, std::string_view key);
+void xinfo_stream_full(RequestBuffer& request, std::string_view key, std::size_t count);
+void xinfo_groups(RequestBuffer& request, std::string_view key);
+void xinfo_consumers(RequestBuffer& request, std::string_view key, std::string_view group);
+
+/// With MKSTREAM.
+void xgroup_create(RequestBuffer& request, std::string_view key, std::string_view group,
+                   const GroupStart& start);
+void xgroup_setid(RequestBuffer& request, std::string_view key, std::string_view group,
+                  const GroupStart& start);
+void xgroup_destroy(RequestBuffer& request, std::string_view key, std::string_view group);
+void xgroup_createconsumer(RequestBuffer& request, std::string_view key, std::string_view group,
+                           std::string_view consumer);
+void xgroup_delconsumer(RequestBuffer& request, std::string_view key, std::string_view group,
+                        std::string_view consumer);
+
+}  // namespace millrace::detail::commands
