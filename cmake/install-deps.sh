@@ -3,7 +3,7 @@
 # install-deps.sh [GROUP...]: installs what millrace needs and this machine lacks, by apt-get.
 #
 #   build   compiler, CMake, hiredis and fmt (the default)
-#   test    GoogleTest, and a redis-server for the tests to start; no service is started
+#   test    GoogleTest, and a redis-server for the tests to start; its service stays off
 #   dev     Clang, its formatter and linter, shellcheck, ccache
 #   ci      what it takes to build another hiredis from its source
 #
@@ -80,10 +80,13 @@ if [ ! -e "$policy" ]; then
 fi
 
 say "installing ${packages[*]}"
-apt=(apt-get -qq -o DPkg::Lock::Timeout=300)
+apt=(apt-get -qq -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0)
 run_as_root "${apt[@]}" update
 run_as_root env DEBIAN_FRONTEND=noninteractive \
     "${apt[@]}" install --yes --no-install-recommends "${packages[@]}" >&2
+if [[ " ${packages[*]} " == *" redis-server "* ]]; then
+    run_as_root update-rc.d redis-server disable # or it would start with the machine
+fi
 
 mapfile -t packages < <(missing "$@")
 if [ ${#packages[@]} -gt 0 ]; then

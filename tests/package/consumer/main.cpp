@@ -14,7 +14,8 @@ int main(int, char** argv) {
   const bool read_back = entries.size() == 1 && entries[0].id() == id &&
                          entries[0].at("type") == "order.placed" &&
                          entries[0].at("number") == "4711";
-  std::puts(fmt::format("millrace {}: {} {}", MILLRACE_VERSION, id, read_back ? "read back" : "lost")
-                .c_str());
+  std::puts(
+      fmt::format("millrace {}: {} {}", MILLRACE_VERSION, id, read_back ? "read back" : "lost")
+          .c_str());
   return read_back ? 0 : 1;
 }
