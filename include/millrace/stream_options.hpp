@@ -241,6 +241,9 @@ struct ClaimOptions {
   std::optional<std::uint64_t> delivery_count{};  ///< Set the count to this. None: one more.
   bool force = false;  ///< Also make pending what is in the stream but not pending.
   std::optional<StreamId> last_id{};  ///< Move the group's position forward to this.
+  /// Set the time of the last delivery to this, by the server's clock; not together with `idle`.
+  /// The epoch makes an entry claimable by everybody at once.
+  std::optional<std::chrono::system_clock::time_point> time{};
 };
 
 /// Which pending entries to list.

@@ -32,9 +32,9 @@ class Decimal {
 RequestBuffer& RequestBuffer::command(std::string_view name, std::size_t arguments) {
   assert(remaining_ == 0);
   if (arguments > kMaxArguments) {
-    throw InvalidArgument{fmt::format(
-        "{} with {} arguments is over the limit of {} arguments a command", name, arguments,
-        kMaxArguments)};
+    throw InvalidArgument{
+        fmt::format("{} with {} arguments is over the limit of {} arguments a command", name,
+                    arguments, kMaxArguments)};
   }
   name_ = name;
   remaining_ = arguments;
@@ -47,8 +47,8 @@ RequestBuffer& RequestBuffer::arg(std::string_view word) {
     bytes_.resize(ends_.empty() ? 0 : ends_.back());
     remaining_ = 0;
     throw InvalidArgument{fmt::format(
-        "{} with an argument of {} bytes is over the limit of 512 MiB ({} bytes) an argument", name_,
-        word.size(), kMaxArgumentBytes)};
+        "{} with an argument of {} bytes is over the limit of 512 MiB ({} bytes) an argument",
+        name_, word.size(), kMaxArgumentBytes)};
   }
   append_word(word);
   return *this;
