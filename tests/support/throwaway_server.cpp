@@ -47,21 +47,6 @@ fs::path make_folder() {
   return path;
 }
 
-/// A port that was free a moment ago. Another process may take it first, so a server that starts on
-/// it is asked for its process id.
-std::uint16_t free_port() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  const bool bound = ::bind(socket, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                     ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0;
-  ::close(socket);
-  if (!bound) throw std::system_error(errno, std::generic_category(), "no free port");
-  return ntohs(address.sin_port);
-}
-
 /// What the child does between fork and exec. Other threads may have held any lock, so this calls
 /// the kernel and nothing else.
 [[noreturn]] void become_server(char* const argv[], const char* log, pid_t parent) {
@@ -114,6 +99,19 @@ fs::path server_program() {
   }
   throw std::runtime_error(
       "no server to test against: install redis-server, or name one in MILLRACE_TEST_SERVER");
+}
+
+std::uint16_t free_loopback_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  const bool bound = ::bind(socket, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
+                     ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0;
+  ::close(socket);
+  if (!bound) throw std::system_error(errno, std::generic_category(), "no free loopback port");
+  return ntohs(address.sin_port);
 }
 
 ThrowawayServer::ThrowawayServer(ServerOptions options)
@@ -192,7 +190,9 @@ void ThrowawayServer::start() {
   const bool tcp = options_.listen == ServerOptions::Listen::kTcp;
   const bool keeps_port = port_ != 0;
   for (int attempts_left = tcp && !keeps_port ? 5 : 1; attempts_left > 0; --attempts_left) {
-    if (tcp && !keeps_port) port_ = free_port();
+    if (tcp && !keeps_port) {
+      port_ = free_loopback_port();  // its process id tells whether the server has it
+    }
     launch();
     if (became_ready()) return;
     end(SIGKILL);

@@ -88,4 +88,7 @@ class ThrowawayServer {
 /// The path of the server program. Throws std::runtime_error if there is none.
 std::filesystem::path server_program();
 
+/// A TCP port that was free a moment ago. Another process may take it first.
+std::uint16_t free_loopback_port();
+
 }  // namespace millrace::test
