@@ -44,8 +44,11 @@ function(millrace_add_tests name)
 endfunction()
 
 # Folders `redis-7.0`, `valkey-9.1` and so on, each with its redis-server or valkey-server.
-set(MILLRACE_SERVERS "$ENV{MILLRACE_SERVERS}" CACHE PATH
+set(MILLRACE_SERVERS "" CACHE PATH
   "Folder of servers, each of which the tests are run against; empty: redis-server alone")
+if(DEFINED ENV{MILLRACE_SERVERS})
+  set(MILLRACE_SERVERS "$ENV{MILLRACE_SERVERS}")
+endif()
 
 function(millrace_discover_on_each_server name label)
   file(GLOB programs "${MILLRACE_SERVERS}/*/redis-server" "${MILLRACE_SERVERS}/*/valkey-server")

@@ -76,6 +76,10 @@ install)
     if grep -rIF -e "$source_dir" -e "$work" "$work/staged"; then
         fail "the installation names folders of the machine that it was built on"
     fi
+    if ! diff <(cd -- "$source_dir/include/millrace" && ls) \
+        <(cd -- "$work/staged/include/millrace" && ls --ignore=version.hpp); then
+        fail "the public headers that are installed are not those that there are"
+    fi
     mv -- "$work/staged" "$prefix"
     ;;
 find_package)
