@@ -26,9 +26,9 @@ struct ConnectionOptions {
 
   std::string host{"127.0.0.1"};  ///< Name or address. Not used with `unix_socket`.
   std::uint16_t port = 6379;      ///< 1 to 65535.
-  std::string unix_socket{};      ///< Path of a Unix socket; if given, used instead of host and port.
-  std::string username{};         ///< Empty: the `default` user. Needs a password.
-  std::string password{};         ///< Empty: no AUTH is sent.
+  std::string unix_socket{};  ///< Path of a Unix socket; if given, used instead of host and port.
+  std::string username{};     ///< Empty: the `default` user. Needs a password.
+  std::string password{};     ///< Empty: no AUTH is sent.
   /// Asked at each connect, in place of `username` and `password` (giving both is refused): a
   /// rotated secret works without a restart. May be called from any thread, also at once.
   std::function<Credentials()> credentials{};
@@ -57,7 +57,7 @@ struct ConnectionOptions {
 
 /// Bounds of a pool.
 struct PoolOptions {
-  std::size_t max_connections = 16;      ///< At least 1. Connections made and in use never exceed it.
+  std::size_t max_connections = 16;  ///< At least 1. Connections made and in use never exceed it.
   std::size_t min_idle_connections = 0;  ///< Kept open although idle; at most `max_connections`.
   /// How long a borrower waits for a connection before PoolTimeout; 0: not at all.
   std::chrono::milliseconds wait_timeout{1'000};
@@ -88,6 +88,11 @@ class MILLRACE_EXPORT ConnectionPool {
   /// Checks the options and does no I/O. Throws InvalidArgument, which names the option, the value
   /// and the rule, or UnsupportedError.
   explicit ConnectionPool(ConnectionOptions options = {}, PoolOptions pool = {});
+
+  // Moving copies, so that no handle is ever empty.
+  ConnectionPool(const ConnectionPool&) = default;
+  ConnectionPool& operator=(const ConnectionPool&) = default;
+  ~ConnectionPool() = default;
 
   /// One round trip. Throws what any call may: ConnectError, PoolTimeout, AuthError, …
   void ping() const;

@@ -71,11 +71,12 @@ struct Delivery {
 class Handler {
  public:
   template <typename F>
-    requires(!std::same_as<std::remove_cvref_t<F>, Handler> &&
-             std::invocable<std::decay_t<F>&, const Delivery&> &&
-             (std::same_as<std::invoke_result_t<std::decay_t<F>&, const Delivery&>, Verdict> ||
-              std::is_void_v<std::invoke_result_t<std::decay_t<F>&, const Delivery&>>))
-  Handler(F&& callable) {  // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload)
+  requires(!std::same_as<std::remove_cvref_t<F>, Handler> &&
+           std::invocable<std::decay_t<F>&, const Delivery&> &&
+           (std::same_as<std::invoke_result_t<std::decay_t<F>&, const Delivery&>, Verdict> ||
+            std::is_void_v<std::invoke_result_t<std::decay_t<F>&, const Delivery&>>))
+      Handler(
+          F&& callable) {  // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload)
     if constexpr (requires { callable == nullptr; }) {
       if (callable == nullptr) throw InvalidArgument{"the handler is an empty function"};
     }
@@ -119,7 +120,7 @@ enum class OnMissingGroup : std::uint8_t {
 /// How a worker works. Checked when the worker is made: InvalidArgument names the option, the value
 /// and the rule.
 struct WorkerOptions {
-  std::string group{};     ///< Must be given.
+  std::string group{};  ///< Must be given.
   /// Must be unique among the workers that run. Empty: `<host>-<pid>-<8 random hex digits>`.
   std::string consumer{};
   /// Must be given: where the group starts if it has to be made. The stream is made as well.
@@ -143,8 +144,9 @@ struct WorkerOptions {
 
 /// What stop() did.
 struct StopReport {
-  std::size_t finished = 0;           ///< Handler calls that returned after stop() was called.
-  std::vector<StreamId> released{};   ///< Delivered but not started: given back, a peer has them soon.
+  std::size_t finished = 0;  ///< Handler calls that returned after stop() was called.
+  std::vector<StreamId>
+      released{};  ///< Delivered but not started: given back, a peer has them soon.
   std::vector<StreamId> abandoned{};  ///< Their handlers still ran at the deadline.
 };
 

@@ -59,9 +59,10 @@ class MILLRACE_EXPORT EventStream {
   /// first, then the payload. A payload with a field of one of these names is refused.
   StreamId produce(std::string_view type, Fields payload) const;
 
-  /// The same for many in one round trip, with a result for each, in order. Does not throw for the
-  /// fate of an entry: see AddResult. After a lost connection, those without a reply have an error
-  /// whose outcome() says whether they may have been appended.
+  /// The same for many in one round trip (one for each 10,000 of them, or 16 MiB), with a result
+  /// for each, in order. Does not throw for the fate of an entry: see AddResult. An event that is
+  /// refused has its error, and its neighbours are appended. After a lost connection, those without
+  /// a reply have an error whose outcome() says whether they may have been appended.
   std::vector<AddResult> produce_batch(std::span<const Event> events) const;
 
   /// Appends an entry. nullopt: `create_stream` is false and there is no stream.
@@ -149,8 +150,9 @@ class MILLRACE_EXPORT EventStream {
                                   const ClaimOptions& options = {}) const;
 
   /// Gives all pending entries of `from` to `to`, in scripts that decide and act in one step; their
-  /// delivery counts are kept. `from` and `to` must differ. Stop `from` first: what it reads
-  /// meanwhile may or may not be moved.
+  /// delivery counts and idle times are kept. `from` and `to` must differ. Stop `from` first: what
+  /// it reads meanwhile may or may not be moved. An error of a later script is in the result,
+  /// beside all that the earlier ones did; one of the first is thrown.
   HandoverResult handover_pending(std::string_view group, std::string_view from,
                                   std::string_view to) const;
 
@@ -276,7 +278,8 @@ class MILLRACE_EXPORT Follower {
 
  private:
   friend class EventStream;
-  Follower(EventStream stream, StreamId position) : stream_{std::move(stream)}, position_{position} {}
+  Follower(EventStream stream, StreamId position)
+      : stream_{std::move(stream)}, position_{position} {}
 
   EventStream stream_;
   StreamId position_;

@@ -25,7 +25,7 @@ namespace detail {
 /// What can be seen as bytes without a copy. A null pointer cannot.
 template <typename T>
 concept StringLike = std::convertible_to<const T&, std::string_view> &&
-                     !std::same_as<std::remove_cvref_t<T>, std::nullptr_t>;
+    !std::same_as<std::remove_cvref_t<T>, std::nullptr_t>;
 
 template <typename T>
 concept FieldLike = requires(const T& field) {
@@ -35,7 +35,7 @@ concept FieldLike = requires(const T& field) {
 
 template <typename R>
 concept FieldRange = std::ranges::forward_range<const R> &&
-                     FieldLike<std::remove_cvref_t<std::ranges::range_reference_t<const R>>>;
+    FieldLike<std::remove_cvref_t<std::ranges::range_reference_t<const R>>>;
 
 }  // namespace detail
 
@@ -71,8 +71,8 @@ class Fields {
       : source_{elements.begin()}, size_{elements.size()}, visit_{&visit_elements} {}
 
   template <detail::FieldRange Range>
-    requires(!std::same_as<Range, Fields>)
-  Fields(const Range& range)  // NOLINT(google-explicit-constructor)
+  requires(!std::same_as<Range, Fields>)
+      Fields(const Range& range)  // NOLINT(google-explicit-constructor)
       : source_{&range},
         size_{static_cast<std::size_t>(std::ranges::distance(range))},
         visit_{&visit_range<Range>} {}

@@ -27,10 +27,10 @@ struct AutoclaimPage {
 
 /// What a sweep did, also where it could not go on.
 struct AutoclaimResult {
-  EntryBatch claimed{};                  ///< Of all pages.
-  std::vector<StreamId> deleted_ids{};   ///< As in AutoclaimPage.
-  StreamId next_cursor{};                ///< 0-0: complete; else where to go on.
-  std::optional<Error> error{};          ///< Why it ended early. What came before it is here.
+  EntryBatch claimed{};                 ///< Of all pages.
+  std::vector<StreamId> deleted_ids{};  ///< As in AutoclaimPage.
+  StreamId next_cursor{};               ///< 0-0: complete; else where to go on.
+  std::optional<Error> error{};         ///< Why it ended early. What came before it is here.
 
   /// True if the sweep reached the end of the pending list.
   bool complete() const { return !error && next_cursor == StreamId{}; }
@@ -44,15 +44,16 @@ struct ClaimResult {
   std::vector<StreamId> missing{};
 };
 
-/// What a hand-over did.
+/// What a hand-over did, also where it could not go on.
 struct HandoverResult {
   std::size_t moved = 0;
   std::vector<StreamId> deleted_ids{};  ///< Dropped: their payload is no longer in the stream.
+  std::optional<Error> error{};         ///< Why it ended early. What came before it is here.
 };
 
 /// Whether a consumer was removed.
 struct RemoveResult {
-  bool removed = false;       ///< False: it still owns `pending` entries, or there is none.
+  bool removed = false;  ///< False: it still owns `pending` entries, or there is none.
   std::uint64_t pending = 0;
 };
 

@@ -23,8 +23,8 @@ namespace detail {
 class Count {
  public:
   template <std::unsigned_integral T>
-    requires(!std::same_as<T, bool>)
-  constexpr Count(T value) noexcept : value_{value} {}  // NOLINT(google-explicit-constructor)
+  requires(!std::same_as<T, bool>) constexpr Count(T value) noexcept
+      : value_{value} {}  // NOLINT(google-explicit-constructor)
 
   template <std::signed_integral T>
   consteval Count(T value)  // NOLINT(google-explicit-constructor)
@@ -150,7 +150,9 @@ struct StreamOptions {
 class GroupStart {
  public:
   static GroupStart beginning() noexcept { return GroupStart{StreamId::min()}; }  ///< All entries.
-  static GroupStart now() noexcept { return GroupStart{std::nullopt}; }  ///< What comes from now on.
+  static GroupStart now() noexcept {
+    return GroupStart{std::nullopt};
+  }  ///< What comes from now on.
   static GroupStart after(StreamId id) noexcept { return GroupStart{id}; }
 
   /// nullopt: now().
@@ -220,7 +222,7 @@ class FollowStart {
 
 /// How to read new entries.
 struct ReadOptions {
-  std::size_t count = 10;               ///< At most so many entries; 0 is refused.
+  std::size_t count = 10;                ///< At most so many entries; 0 is refused.
   std::chrono::milliseconds block{500};  ///< How long to wait for the first; 0: do not wait.
   /// Entries count as acknowledged on delivery, so a crash loses them: at most once.
   bool no_ack = false;
@@ -230,16 +232,16 @@ struct ReadOptions {
 /// How to take over idle pending entries.
 struct AutoclaimOptions {
   std::optional<std::chrono::milliseconds> min_idle{};  ///< None: the stream's `claim_min_idle`.
-  StreamId start{};             ///< Where the sweep starts: `{}`, or a page's `next_cursor`.
-  std::size_t count = 100;      ///< Entries a page; 0 is refused.
-  std::size_t max_pages = 10;   ///< Of one autoclaim() call; 0 is refused.
+  StreamId start{};            ///< Where the sweep starts: `{}`, or a page's `next_cursor`.
+  std::size_t count = 100;     ///< Entries a page; 0 is refused.
+  std::size_t max_pages = 10;  ///< Of one autoclaim() call; 0 is refused.
 };
 
 /// How to claim entries by id.
 struct ClaimOptions {
   std::optional<std::chrono::milliseconds> idle{};  ///< Set the idle time to this. None: 0.
-  std::optional<std::uint64_t> delivery_count{};  ///< Set the count to this. None: one more.
-  bool force = false;  ///< Also make pending what is in the stream but not pending.
+  std::optional<std::uint64_t> delivery_count{};    ///< Set the count to this. None: one more.
+  bool force = false;                 ///< Also make pending what is in the stream but not pending.
   std::optional<StreamId> last_id{};  ///< Move the group's position forward to this.
   /// Set the time of the last delivery to this, by the server's clock; not together with `idle`.
   /// The epoch makes an entry claimable by everybody at once.

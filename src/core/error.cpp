@@ -44,22 +44,54 @@ void Error::raise() const {
     throw error;  // NOLINT(misc-throw-by-value-catch-by-reference)
   };
   switch (code_) {
-    case Code::kConnect: as(ConnectError{{}}); break;
-    case Code::kIo: as(IoError{{}}); break;
-    case Code::kTimeout: as(TimeoutError{{}}); break;
-    case Code::kPoolTimeout: as(PoolTimeout{{}}); break;
-    case Code::kProtocol: as(ProtocolError{{}}); break;
-    case Code::kInvalidArgument: as(InvalidArgument{{}}); break;
-    case Code::kUnsupported: as(UnsupportedError{{}}); break;
-    case Code::kServer: as(ServerError{{}}); break;
-    case Code::kNoGroup: as(NoGroupError{{}}); break;
-    case Code::kWrongType: as(WrongTypeError{{}}); break;
-    case Code::kReadOnly: as(ReadOnlyError{{}}); break;
-    case Code::kOutOfMemory: as(OutOfMemoryError{{}}); break;
-    case Code::kAuth: as(AuthError{{}}); break;
-    case Code::kPermission: as(PermissionError{{}}); break;
-    case Code::kLoading: as(LoadingError{{}}); break;
-    case Code::kCluster: as(ClusterError{{}}); break;
+    case Code::kConnect:
+      as(ConnectError{{}});
+      break;
+    case Code::kIo:
+      as(IoError{{}});
+      break;
+    case Code::kTimeout:
+      as(TimeoutError{{}});
+      break;
+    case Code::kPoolTimeout:
+      as(PoolTimeout{{}});
+      break;
+    case Code::kProtocol:
+      as(ProtocolError{{}});
+      break;
+    case Code::kInvalidArgument:
+      as(InvalidArgument{{}});
+      break;
+    case Code::kUnsupported:
+      as(UnsupportedError{{}});
+      break;
+    case Code::kServer:
+      as(ServerError{{}});
+      break;
+    case Code::kNoGroup:
+      as(NoGroupError{{}});
+      break;
+    case Code::kWrongType:
+      as(WrongTypeError{{}});
+      break;
+    case Code::kReadOnly:
+      as(ReadOnlyError{{}});
+      break;
+    case Code::kOutOfMemory:
+      as(OutOfMemoryError{{}});
+      break;
+    case Code::kAuth:
+      as(AuthError{{}});
+      break;
+    case Code::kPermission:
+      as(PermissionError{{}});
+      break;
+    case Code::kLoading:
+      as(LoadingError{{}});
+      break;
+    case Code::kCluster:
+      as(ClusterError{{}});
+      break;
   }
   throw *this;
 }

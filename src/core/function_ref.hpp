@@ -15,9 +15,9 @@ template <typename R, typename... Args>
 class FunctionRef<R(Args...)> {
  public:
   template <typename F>
-    requires(!std::same_as<std::remove_cvref_t<F>, FunctionRef> &&
-             std::is_invocable_r_v<R, F&, Args...>)
-  FunctionRef(F&& callable) noexcept  // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload)
+  requires(!std::same_as<std::remove_cvref_t<F>, FunctionRef> &&
+           std::is_invocable_r_v<R, F&, Args...>) FunctionRef(F&& callable)
+  noexcept  // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload)
       : object_{const_cast<void*>(static_cast<const void*>(std::addressof(callable)))},
         call_{[](void* object, Args... args) -> R {
           return (*static_cast<std::remove_reference_t<F>*>(object))(std::forward<Args>(args)...);

@@ -25,8 +25,8 @@ enum class ReplyKind : std::uint8_t {
 
 class ReplyView;
 
-/// One reply, with its bytes. Move-only. A ReplyView lives until the reply moves or goes; the text it
-/// gave stays valid wherever the bytes go, release_bytes() included.
+/// One reply, with its bytes. Move-only. A ReplyView lives until the reply moves or goes; the text
+/// it gave stays valid wherever the bytes go, release_bytes() included.
 ///
 /// Built from the top: add() an aggregate before its elements. Elements are linked, not laid out in
 /// advance, so memory follows the bytes that came and not the counts that were claimed.
@@ -52,9 +52,9 @@ class Reply {
 
   struct Node {
     ReplyKind kind = ReplyKind::kNil;
-    Handle next = 0;   ///< The next element of the same aggregate.
-    Handle first = 0;  ///< An aggregate's first element so far.
-    Handle last = 0;   ///< And its last.
+    Handle next = 0;       ///< The next element of the same aggregate.
+    Handle first = 0;      ///< An aggregate's first element so far.
+    Handle last = 0;       ///< And its last.
     std::size_t size = 0;  ///< Elements that were announced.
     std::int64_t integer = 0;
     double number = 0;

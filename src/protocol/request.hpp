@@ -24,8 +24,8 @@ class RequestBuffer {
   /// names the limit, if there are more than kMaxArguments.
   RequestBuffer& command(std::string_view name, std::size_t arguments);
 
-  /// Appends a word. Throws InvalidArgument, which names the limit, if it is too long. In both cases
-  /// the unfinished command is taken back, and what was complete before it stays.
+  /// Appends a word. Throws InvalidArgument, which names the limit, if it is too long. In both
+  /// cases the unfinished command is taken back, and what was complete before it stays.
   RequestBuffer& arg(std::string_view word);
   RequestBuffer& arg(std::uint64_t number);
   RequestBuffer& arg(StreamId id);

@@ -107,6 +107,14 @@ Error server_error(std::string_view line, const ErrorContext& context) {
                   first_word(line)};
 }
 
+bool is_client_unblock(const Error& error) {
+  // Every UNBLOCKED has the same first word; the others mean that something happened to the stream
+  // or to the server.
+  return error.prefix() == "UNBLOCKED" &&
+         std::string_view{error.what()}.find("client unblocked via CLIENT UNBLOCK") !=
+             std::string_view::npos;
+}
+
 Error with_outcome(const Error& error, Outcome outcome) {
   return AnyError{error.code(), error.what(), outcome, error.prefix()};
 }

@@ -1,0 +1,93 @@
+#include "worker/handling.hpp"
+
+#include <array>
+#include <exception>
+#include <string>
+#include <utility>
+
+namespace millrace::detail {
+namespace {
+
+/// The worker whose handler runs on this thread.
+thread_local const Handling* inside = nullptr;
+
+class Inside {
+ public:
+  explicit Inside(const Handling* handling) : outer_{std::exchange(inside, handling)} {}
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  ~Inside() { inside = outer_; }
+
+ private:
+  const Handling* outer_;
+};
+
+}  // namespace
+
+bool Handling::is_inside() const noexcept { return inside == this; }
+
+Handling::Result Handling::handle(const Work& work, scripts::Eval eval) {
+  const Turnstile::Pass pass{turnstile_};
+  if (!ledger_.start(work.ticket)) return Result::kNotOurs;
+  try {
+    if (!still_ours(work, eval)) {
+      ledger_.give_up(work.ticket);
+      count(counters_.leases_lost);
+      events_.tell([&](Observer& observer) { observer.on_lease_lost(work.entry.id()); });
+      return Result::kNotOurs;
+    }
+  } catch (...) {
+    ledger_.give_up(work.ticket);
+    throw;
+  }
+
+  const Delivery delivery{.entry = work.entry,
+                          .attempt = work.reclaimed ? work.deliveries + 1 : 1,
+                          .reclaimed = work.reclaimed,
+                          .stop = give_up_.get_token(),
+                          .stream = config_.key,
+                          .group = config_.group,
+                          .consumer = config_.consumer};
+  const Verdict verdict = call(delivery);
+  if (draining_.load(std::memory_order_relaxed)) finished_.fetch_add(1, std::memory_order_relaxed);
+  if (verdict == Verdict::ack()) {
+    count(counters_.succeeded);
+    return Result::kSucceeded;
+  }
+  if (verdict == Verdict::retry()) count(counters_.failed);
+  ledger_.give_up(work.ticket);
+  return Result::kFailed;
+}
+
+bool Handling::still_ours(const Work& work, scripts::Eval eval) {
+  // Nobody can have taken what was delivered to us less than `min_idle` ago. An entry that was
+  // taken over has its start counted: the count that the server keeps is that of starts.
+  const bool fresh = clock_.now() - work.leased_at < config_.min_idle / 2;
+  if (fresh && !work.reclaimed) return true;
+  const std::uint64_t next = work.reclaimed ? work.deliveries + 1 : work.deliveries;
+  const std::array holds{
+      scripts::Hold{.id = work.entry.id(), .expected = work.deliveries, .next = next}};
+  return scripts::hold(eval, consumer(), Milliseconds{0}, holds).front();
+}
+
+Verdict Handling::call(const Delivery& delivery) {
+  events_.tell([&](Observer& observer) { observer.on_delivery(delivery); });
+  std::string what;
+  Verdict verdict = Verdict::retry();
+  try {
+    const Inside mark{this};
+    verdict = handler_(delivery);
+  } catch (const std::exception& error) {
+    what = error.what();
+    if (what.empty()) what = "an exception without a text";
+  } catch (...) {
+    what = "an exception that is no std::exception";
+  }
+  if (!what.empty()) {
+    events_.tell([&](Observer& observer) { observer.on_handler_exception(delivery, what); });
+  }
+  events_.tell([&](Observer& observer) { observer.on_verdict(delivery, verdict); });
+  return verdict;
+}
+
+}  // namespace millrace::detail

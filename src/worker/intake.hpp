@@ -1,0 +1,19 @@
+#pragma once
+
+#include "worker/handling.hpp"
+#include "worker/scripts.hpp"
+#include "worker/shared.hpp"
+
+#include <vector>
+
+namespace millrace::detail {
+
+/// Holds the entries of a page that was taken over, and tells of them. Those that are held already
+/// are left out: they come back wherever they are listed, and are being seen to. `taken` must
+/// outlive the result.
+std::vector<Work> hold_taken(const Shared& shared, const scripts::Taken& taken, TimePoint sent_at);
+
+/// Lets go of what was not started, and says how to give it back: with the count of its starts.
+std::vector<scripts::Hold> let_go(const Shared& shared, std::span<const Work> unstarted);
+
+}  // namespace millrace::detail

@@ -1,0 +1,65 @@
+#pragma once
+
+#include "core/backoff.hpp"
+#include "core/clock.hpp"
+#include "worker/faults.hpp"
+#include "worker/reader.hpp"
+#include "worker/shared.hpp"
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+
+namespace millrace::detail {
+
+/// What has to happen on time whatever the handler does, on a thread and a connection of its own:
+/// acknowledgements that no read takes along, the group's low-water mark, and the end of a read
+/// that waits when a stop comes.
+///
+/// Invariant: after run() nothing of this worker is on its way to the server.
+class Keeper {
+ public:
+  Keeper(const Shared& shared, Reader& reader)
+      : shared_{shared},
+        reader_{reader},
+        backoff_{shared.config.reconnect_min, shared.config.reconnect_max} {}
+
+  /// Until `stop`, and then until reader_ended().
+  void run(const std::stop_token& stop);
+
+  /// Acknowledgements wait. From any thread.
+  void wake();
+
+  /// The reader has returned: flush, and end.
+  void reader_ended();
+
+  /// An acknowledgement waits for at most this long before it is sent.
+  static constexpr Milliseconds kAckDelay{5};
+
+ private:
+  TimePoint next_due() const;
+  void tick();
+  void flush_acks();
+  void send_acks(Connection& to);
+  void end_read();
+  void finish();
+  Connection& connection(const std::stop_token& stop);
+  void note(const Error& error);
+
+  const Shared& shared_;
+  Reader& reader_;
+  std::stop_token stop_;
+  std::unique_ptr<Connection> connection_;
+  Backoff backoff_;
+  FaultLog faults_;
+  TimePoint retry_at_{};
+  TimePoint observe_at_{};  // At once: a stop needs the connection as well.
+
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  bool woken_ = false;
+  bool reader_ended_ = false;
+};
+
+}  // namespace millrace::detail

@@ -1,0 +1,289 @@
+#include "worker/reader.hpp"
+
+#include "protocol/commands.hpp"
+#include "protocol/decode.hpp"
+#include "protocol/server_error.hpp"
+#include "worker/acknowledging.hpp"
+#include "worker/intake.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <string>
+#include <utility>
+
+namespace millrace::detail {
+namespace {
+
+/// Where only people can help, asking more often would not.
+constexpr Milliseconds kSlowPause{5'000};
+
+/// Acknowledgements that one read takes along.
+constexpr std::size_t kMostAcks = 1'000;
+
+}  // namespace
+
+Reader::Reader(const Shared& shared, Handling& handling, std::function<void()> acks_wait)
+    : shared_{shared},
+      config_{shared.config},
+      handling_{handling},
+      acks_wait_{std::move(acks_wait)},
+      backoff_{config_.reconnect_min, config_.reconnect_max} {}
+
+void Reader::run(const std::stop_token& stop) {
+  stop_ = stop;
+  while (!stop_.stop_requested() && shared_.status.state() != WorkerState::kFailed) {
+    try {
+      step();
+    } catch (const Interrupted&) {
+      // Only a stop interrupts; what the lost reply may have brought stays pending.
+    } catch (const Error& error) {
+      mend(error);
+    } catch (const std::exception& error) {
+      mend(ProtocolError{fmt::format("while reading '{}': {}", config_.key, error.what())});
+    }
+  }
+  release_unstarted();
+}
+
+void Reader::step() {
+  if (!connection_) connect();
+  if (!group_is_open_) {
+    shared_.group.open(*connection_);
+    group_is_open_ = true;
+  }
+  if (group_is_missing_) remake_group();
+  if (must_recover_) recover();
+  if (stop_.stop_requested() || wait_while_paused()) return;
+  if (!probing_) reap_if_due();
+  if (!stop_.stop_requested()) read();
+}
+
+void Reader::connect() {
+  connection_ = shared_.pool.connect(config_.key, stop_);
+  must_recover_ = true;
+  count(shared_.counters.connections);
+  shared_.events.tell([&](Observer& observer) { observer.on_connected(connection_->endpoint()); });
+}
+
+void Reader::remake_group() {
+  // Once between two reads at full speed. A group that vanishes again and again is a fault.
+  if (std::exchange(remade_since_read_, true)) pause_for(backoff_.next());
+  if (stop_.stop_requested()) return;
+  const Group::Remade remade = shared_.group.remake(*connection_);
+  group_is_missing_ = false;
+  if (remade.another_stream) shared_.ledger.start_over();
+  cursor_ = StreamId{};
+  shared_.events.log(
+      Observer::LogLevel::kWarning,
+      fmt::format(
+          "group '{}' of '{}' was gone{}; {} to read after {}", config_.group, config_.key,
+          remade.another_stream ? " with its stream" : "",
+          remade.created ? "it has been made again" : "somebody made it again, I would have",
+          remade.position.to_string()));
+  shared_.events.tell([&](Observer& observer) { observer.on_group_recreated(remade.position); });
+}
+
+void Reader::recover() {
+  const auto run = [this](auto&&... args) { return eval(args...); };
+  StreamId after{};
+  do {
+    const TimePoint sent_at = shared_.clock.now();
+    const auto own = scripts::recover(run, handling_.consumer(), after, scripts::kMostIds);
+    handle(hold_taken(shared_, own, sent_at));
+    after = own.next_cursor;
+  } while (after != StreamId{} && !stop_.stop_requested());
+  must_recover_ = false;
+}
+
+void Reader::reap_if_due() {
+  if (config_.reap_every == Milliseconds{0}) return;
+  const TimePoint now = shared_.clock.now();
+  if (now >= next_sweep_) {
+    sweeping_ = true;
+    std::uniform_real_distribution<> jitter{0.8, 1.2};
+    next_sweep_ =
+        now + std::chrono::duration_cast<Milliseconds>(config_.reap_every * jitter(random_));
+  }
+  if (!sweeping_ && now < next_page_) return;
+  next_page_ = now + config_.block;
+  const auto run = [this](auto&&... args) { return eval(args...); };
+  const auto taken = scripts::take(run, handling_.consumer(), config_.min_idle, cursor_,
+                                   std::min(config_.prefetch, scripts::kMostIds));
+  cursor_ = taken.next_cursor;
+  if (cursor_ == StreamId{}) sweeping_ = false;
+  handle(hold_taken(shared_, taken, now));
+}
+
+void Reader::read() {
+  if (shared_.ledger.acks_failing()) flush_acks();
+  const ReadOptions options{.count = config_.prefetch,
+                            .block = probing_ || sweeping_ ? Milliseconds{0} : config_.block};
+  if (!shared_.gate.enter(connection_->client_id())) return;
+  const TimePoint sent_at = shared_.clock.now();
+  Acknowledging acks{shared_, kMostAcks};
+  Reply reply;
+  std::optional<Error> refused;
+  PipelineResult result;
+  try {
+    // A server may start the block time anew when a peer wins the entry that woke it: hence twice.
+    result = connection_->pipeline(
+        {.command = "XREADGROUP",
+         .key = config_.key,
+         .block = 2 * options.block,
+         .stop = interrupted_.get_token()},
+        [&](RequestBuffer& request) {
+          acks.write(request);  // first: what stands behind a read that waits, waits with it
+          commands::xreadgroup(request, config_.key, config_.group, config_.consumer, options);
+        },
+        [&](std::size_t index, Reply next) {
+          if (index < acks.commands()) {
+            acks.settle(next.root());
+          } else if (next.root().is_error()) {
+            refused = server_error(
+                next.root().text(),
+                {.command = "XREADGROUP", .key = config_.key, .endpoint = connection_->endpoint()});
+          } else {
+            reply = std::move(next);
+          }
+        });
+  } catch (...) {
+    shared_.gate.leave();
+    throw;
+  }
+  shared_.gate.leave();
+  if (result.error) result.error->raise();
+  if (refused) refused->raise();
+
+  const EntryBatch entries = decode::read(std::move(reply));
+  well();
+  std::vector<Work> batch;
+  batch.reserve(entries.size());
+  for (const Entry& entry : entries) {
+    shared_.group.seen(entry.id());
+    if (const auto ticket = shared_.ledger.take(entry.id())) {
+      batch.push_back({.ticket = *ticket, .entry = entry, .leased_at = sent_at});
+    }
+  }
+  count(shared_.counters.delivered, batch.size());
+  handle(batch);
+  if (acks.error()) acks.error()->raise();
+}
+
+void Reader::handle(const std::vector<Work>& batch) {
+  const auto run = [this](auto&&... args) { return eval(args...); };
+  for (auto work = batch.begin(); work != batch.end(); ++work) {
+    if (stop_.stop_requested()) {
+      const auto rest = let_go(shared_, {work, batch.end()});
+      unstarted_.insert(unstarted_.end(), rest.begin(), rest.end());
+      return;
+    }
+    try {
+      if (handling_.handle(*work, run) != Handling::Result::kSucceeded) continue;
+    } catch (...) {
+      let_go(shared_, {work + 1, batch.end()});  // they come back by recovery
+      must_recover_ = true;
+      throw;
+    }
+    if (shared_.ledger.finish(work->ticket, shared_.clock.now())) acks_wait_();
+  }
+}
+
+void Reader::flush_acks() {
+  Acknowledging acks{shared_, kMostAcks};
+  acks.send([this](auto&&... args) { return connection_->pipeline(args...); });
+}
+
+Reply Reader::eval(const CallSpec& spec, const Script& script,
+                   std::span<const std::string_view> keys, std::span<const std::string_view> args) {
+  CallSpec interruptible = spec;
+  interruptible.stop = interrupted_.get_token();
+  return connection_->eval(interruptible, script, keys, args);
+}
+
+bool Reader::wait_while_paused() {
+  std::unique_lock lock{pause_mutex_};
+  if (!paused_) return false;
+  lock.unlock();
+  shared_.status.move_to(WorkerState::kPaused);
+  lock.lock();
+  pause_changed_.wait(lock, stop_, [this] { return !paused_; });
+  probing_ = true;
+  return true;
+}
+
+void Reader::set_paused(bool paused) {
+  std::lock_guard lock{pause_mutex_};
+  paused_ = paused;
+  pause_changed_.notify_all();
+}
+
+void Reader::pause_for(Milliseconds pause) {
+  std::unique_lock lock{pause_mutex_};
+  pause_changed_.wait_for(lock, stop_, pause, [] { return false; });
+}
+
+void Reader::mend(const Error& error) {
+  if (!connection_ || !connection_->is_open()) end_connection(error);
+  switch (remedy_for(error)) {
+    case Remedy::kNone:
+      return;
+    case Remedy::kRemakeGroup:
+      if (config_.on_missing_group == OnMissingGroup::kFail) break;
+      group_is_missing_ = true;
+      probing_ = true;
+      return;
+    case Remedy::kReconnect:
+      if (connection_) end_connection(error);
+      return degrade(error, backoff_.next());
+    case Remedy::kRetry:
+      return degrade(error, backoff_.next());
+    case Remedy::kRetrySlowly:
+      return degrade(error, kSlowPause);
+    case Remedy::kFail:
+      break;
+  }
+  shared_.events.log(Observer::LogLevel::kError, error.what());
+  shared_.status.fail(error);
+}
+
+void Reader::end_connection(const Error& error) {
+  connection_.reset();
+  shared_.events.tell([&](Observer& observer) { observer.on_connection_lost(error); });
+}
+
+void Reader::degrade(const Error& error, Milliseconds pause) {
+  if (stop_.stop_requested()) return;
+  probing_ = true;
+  shared_.status.move_to(WorkerState::kDegraded);
+  if (const auto line = faults_.report(error, shared_.clock.now())) {
+    shared_.events.log(Observer::LogLevel::kWarning, *line);
+  }
+  pause_for(pause);
+}
+
+void Reader::well() {
+  backoff_.reset();
+  remade_since_read_ = false;
+  if (!std::exchange(probing_, false)) return;
+  shared_.status.move_to(WorkerState::kRunning);
+  if (const auto line = faults_.recovered()) {
+    shared_.events.log(Observer::LogLevel::kInfo, *line);
+  }
+}
+
+void Reader::release_unstarted() {
+  if (!connection_ || !connection_->is_open()) return;
+  const auto run = [this](auto&&... args) { return eval(args...); };
+  try {
+    released_ = scripts::release(run, handling_.consumer(), config_.min_idle, unstarted_);
+  } catch (const std::exception& error) {
+    // Then peers take them when they have been idle for long enough.
+    shared_.events.log(Observer::LogLevel::kWarning, error.what());
+  } catch (const Interrupted&) {  // NOLINT(bugprone-empty-catch): the same
+  }
+  count(shared_.counters.released, released_.size());
+}
+
+}  // namespace millrace::detail

@@ -1,0 +1,24 @@
+-- Lists a consumer's own pending entries with their payloads, keeping their delivery counts, and
+-- restarts their idle time, so that no peer takes them while they wait here. An entry that is no
+-- longer in the stream is acknowledged.
+--
+-- KEYS: stream. ARGV: group, consumer, where to start ('-' or '(id'), count.
+-- Answers as take.lua does; its cursor is the last id looked at, or 0-0 if that was all.
+local stream, group, consumer = KEYS[1], ARGV[1], ARGV[2]
+local pending = redis.call('XPENDING', stream, group, ARGV[3], '+', ARGV[4], consumer)
+local entries, deleted, deliveries = {}, {}, {}
+for _, item in ipairs(pending) do
+  local id = item[1]
+  local entry = redis.call('XRANGE', stream, id, id)[1]
+  if entry then
+    redis.call('XCLAIM', stream, group, consumer, 0, id, 'JUSTID')
+    entries[#entries + 1] = entry
+    deliveries[#deliveries + 1] = item[4]
+  else
+    redis.call('XACK', stream, group, id)
+    deleted[#deleted + 1] = id
+  end
+end
+local cursor = '0-0'
+if #pending == tonumber(ARGV[4]) then cursor = pending[#pending][1] end
+return {cursor, entries, deleted, deliveries}

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "core/clock.hpp"
+#include "net/pool.hpp"
+#include "worker/config.hpp"
+#include "worker/events.hpp"
+#include "worker/group.hpp"
+#include "worker/ledger.hpp"
+#include "worker/read_gate.hpp"
+#include "worker/stats.hpp"
+#include "worker/status.hpp"
+
+namespace millrace::detail {
+
+/// What the threads of one worker share.
+struct Shared {
+  const WorkerConfig& config;
+  Pool& pool;
+  Ledger& ledger;
+  Counters& counters;
+  const Events& events;
+  Status& status;
+  Group& group;
+  ReadGate& gate;
+  const Clock& clock;
+};
+
+}  // namespace millrace::detail

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <millrace/consumer_worker.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace millrace::detail {
+
+/// WorkerStats as they are counted, from any thread. Each stands alone: no order between them.
+struct Counters {
+  std::atomic<std::uint64_t> delivered{0};
+  std::atomic<std::uint64_t> succeeded{0};
+  std::atomic<std::uint64_t> failed{0};
+  std::atomic<std::uint64_t> reclaimed{0};
+  std::atomic<std::uint64_t> released{0};
+  std::atomic<std::uint64_t> leases_lost{0};
+  std::atomic<std::uint64_t> trimmed{0};
+  std::atomic<std::uint64_t> connections{0};
+
+  WorkerStats snapshot(std::size_t in_flight) const;
+};
+
+/// Adds without asking for an order.
+inline void count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) noexcept {
+  counter.fetch_add(by, std::memory_order_relaxed);
+}
+
+}  // namespace millrace::detail

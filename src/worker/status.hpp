@@ -1,0 +1,46 @@
+#pragma once
+
+#include <millrace/error.hpp>
+#include <millrace/observer.hpp>
+
+#include "core/clock.hpp"
+#include "core/function_ref.hpp"
+#include "worker/events.hpp"
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+
+namespace millrace::detail {
+
+/// Where a worker is in its life. Safe from any thread.
+///
+/// Invariant: kCreated -> kStarting -> {kRunning, kPaused, kDegraded} in any order -> kDraining ->
+/// kStopped or kFailed, forwards only; kFailed from anywhere but kStopped.
+class Status {
+ public:
+  explicit Status(const Events& events) : events_{events} {}
+
+  WorkerState state() const;
+  std::optional<Error> failure() const;
+
+  /// False, and nothing changes, where the invariant does not allow it.
+  bool move_to(WorkerState next) { return change(next, nullptr); }
+
+  /// To kFailed, for this reason.
+  bool fail(const Error& error) { return change(WorkerState::kFailed, &error); }
+
+  /// Waits until the state is one of which `wanted` is true; false if that took too long.
+  bool wait_for(FunctionRef<bool(WorkerState)> wanted, TimePoint deadline) const;
+
+ private:
+  bool change(WorkerState next, const Error* failure);
+
+  const Events& events_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  WorkerState state_ = WorkerState::kCreated;
+  std::optional<Error> failure_{};
+};
+
+}  // namespace millrace::detail

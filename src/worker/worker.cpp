@@ -1,0 +1,199 @@
+#include "worker/worker.hpp"
+
+#include "worker/acknowledging.hpp"
+#include "worker/intake.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+namespace millrace::detail {
+namespace {
+
+constexpr Milliseconds kSayWaitingEvery{60'000};
+
+/// A time that is not so far away that reckoning with it overflows.
+TimePoint after(const Clock& clock, Milliseconds time) {
+  return clock.now() + std::min<Milliseconds>(time, std::chrono::hours{24 * 365});
+}
+
+bool has_ended(WorkerState state) {
+  return state == WorkerState::kStopped || state == WorkerState::kFailed;
+}
+
+}  // namespace
+
+Worker::Worker(EventStream stream, const WorkerOptions& options, Handler handler)
+    : stream_{std::move(stream)},
+      config_{resolve(options, stream_)},
+      events_{options.observer},
+      shared_{.config = config_,
+              .pool = Pool::of(stream_.pool()),
+              .ledger = ledger_,
+              .counters = counters_,
+              .events = events_,
+              .status = status_,
+              .group = group_,
+              .gate = gate_,
+              .clock = clock_},
+      handling_{config_, std::move(handler), ledger_, counters_, events_, clock_},
+      reader_{shared_, handling_, [this] { keeper_.wake(); }} {}
+
+Worker::~Worker() {
+  request_stop();
+  while (!wait_until_ended(after(clock_, kSayWaitingEvery))) {
+    events_.log(Observer::LogLevel::kWarning,
+                fmt::format("still waiting for {} handler calls of '{}' to return",
+                            ledger_.running().size(), config_.consumer));
+  }
+  join();
+}
+
+void Worker::start() {
+  std::lock_guard lock{lifecycle_};
+  if (started_ || stop_.stop_requested()) {
+    throw InvalidArgument{"a ConsumerWorker starts once, and not after it was stopped"};
+  }
+  started_ = true;
+  status_.move_to(WorkerState::kStarting);
+  keeping_ = std::thread{[this] { keep_until_read(); }};
+  try {
+    reading_ = std::thread{[this] { read_until_stopped(); }};
+  } catch (...) {
+    stop_.request_stop();
+    keeper_.reader_ended();
+    throw;
+  }
+}
+
+void Worker::read_until_stopped() {
+  try {
+    reader_.run(stop_.get_token());
+  } catch (const std::exception& error) {
+    status_.fail(ProtocolError{fmt::format("the worker ended: {}", error.what())});
+  }
+  keeper_.reader_ended();
+}
+
+void Worker::keep_until_read() {
+  keeper_.run(stop_.get_token());
+  status_.move_to(WorkerState::kStopped);
+  std::lock_guard lock{lifecycle_};
+  ended_ = true;
+  ended_changed_.notify_all();
+}
+
+void Worker::request_stop() noexcept {
+  handling_.drain();
+  status_.move_to(WorkerState::kDraining);
+  stop_.request_stop();
+}
+
+StopReport Worker::stop(Milliseconds drain) {
+  refuse_inside_handler("stop");
+  request_stop();
+  StopReport report;
+  if (wait_until_ended(after(clock_, drain))) {
+    join();
+    report.released = reader_.released();
+  } else {
+    handling_.give_up();
+    report.abandoned = ledger_.running();
+  }
+  report.finished = handling_.finished_while_draining();
+  return report;
+}
+
+bool Worker::wait_until_ended(TimePoint deadline) {
+  std::unique_lock lock{lifecycle_};
+  if (!started_) {
+    lock.unlock();
+    status_.move_to(WorkerState::kStopped);
+    return true;
+  }
+  return ended_changed_.wait_until(lock, deadline, [this] { return ended_; });
+}
+
+void Worker::join() {
+  std::thread reading;
+  std::thread keeping;
+  {
+    std::lock_guard lock{lifecycle_};
+    reading.swap(reading_);
+    keeping.swap(keeping_);
+  }
+  if (reading.joinable()) reading.join();
+  if (keeping.joinable()) keeping.join();
+}
+
+void Worker::pause() { reader_.set_paused(true); }
+
+void Worker::resume() { reader_.set_paused(false); }
+
+bool Worker::wait_ready(Milliseconds timeout) const {
+  const bool settled = status_.wait_for(
+      [](WorkerState state) { return state == WorkerState::kRunning || has_ended(state); },
+      after(clock_, timeout));
+  return settled && !has_ended(status_.state());
+}
+
+ReapReport Worker::reap() {
+  refuse_inside_handler("reap_idle_pending");
+  if (stop_.stop_requested() || has_ended(status_.state())) {
+    throw InvalidArgument{"reap_idle_pending() was called after the worker was stopped"};
+  }
+  ReapReport report;
+  StreamId cursor{};
+  try {
+    do {
+      reap_page(report, cursor);
+    } while (cursor != StreamId{} && !stop_.stop_requested());
+  } catch (const Error& error) {
+    report.error = error;
+  }
+  return report;
+}
+
+void Worker::reap_page(ReapReport& report, StreamId& cursor) {
+  const auto run = [this](auto&&... args) { return shared_.pool.eval(args...); };
+  const TimePoint sent_at = clock_.now();
+  const auto taken = scripts::take(run, handling_.consumer(), config_.min_idle, cursor,
+                                   std::min(config_.prefetch, scripts::kMostIds));
+  cursor = taken.next_cursor;
+  report.deleted_ids.insert(report.deleted_ids.end(), taken.deleted_ids.begin(),
+                            taken.deleted_ids.end());
+  const auto batch = hold_taken(shared_, taken, sent_at);
+  report.claimed += batch.size();
+
+  AckBatch done;
+  auto work = batch.begin();
+  try {
+    for (; work != batch.end() && !stop_.stop_requested(); ++work) {
+      if (handling_.handle(*work, run) == Handling::Result::kSucceeded) {
+        ledger_.finish_into(done, work->ticket);
+      }
+    }
+  } catch (...) {
+    ledger_.settle(done, false);
+    let_go(shared_, {work + 1, batch.end()});
+    throw;
+  }
+  Acknowledging acks{shared_, std::move(done)};
+  acks.send([this](auto&&... args) { return shared_.pool.pipeline(args...); });
+  report.processed += acks.acknowledged();
+  const auto unstarted = let_go(shared_, {work, batch.end()});
+  count(counters_.released,
+        scripts::release(run, handling_.consumer(), config_.min_idle, unstarted).size());
+}
+
+void Worker::refuse_inside_handler(const char* call) const {
+  if (!handling_.is_inside()) return;
+  throw InvalidArgument{
+      fmt::format("{}() was called from the worker's own handler, where it would "
+                  "wait for itself; request_stop() does not wait",
+                  call)};
+}
+
+}  // namespace millrace::detail

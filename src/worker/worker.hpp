@@ -1,0 +1,80 @@
+#pragma once
+
+#include <millrace/consumer_worker.hpp>
+
+#include "core/clock.hpp"
+#include "worker/config.hpp"
+#include "worker/events.hpp"
+#include "worker/group.hpp"
+#include "worker/handling.hpp"
+#include "worker/keeper.hpp"
+#include "worker/ledger.hpp"
+#include "worker/read_gate.hpp"
+#include "worker/reader.hpp"
+#include "worker/shared.hpp"
+#include "worker/stats.hpp"
+#include "worker/status.hpp"
+
+#include <condition_variable>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+
+namespace millrace::detail {
+
+/// What a ConsumerWorker is: its parts, its two threads, and their start and end.
+///
+/// Invariant: the keeper's thread outlives the reader's. Threads are started once and joined, never
+/// detached; `lifecycle_` orders start, stop and the end, and no callback runs with it held.
+class Worker {
+ public:
+  Worker(EventStream stream, const WorkerOptions& options, Handler handler);
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+  ~Worker();
+
+  void start();
+  StopReport stop(Milliseconds drain);
+  void request_stop() noexcept;
+  void pause();
+  void resume();
+  ReapReport reap();
+  bool wait_ready(Milliseconds timeout) const;
+
+  WorkerState state() const { return status_.state(); }
+  std::optional<Error> failure() const { return status_.failure(); }
+  WorkerStats stats() const { return counters_.snapshot(ledger_.size()); }
+  const std::string& consumer() const noexcept { return config_.consumer; }
+
+ private:
+  void read_until_stopped();
+  void keep_until_read();
+  bool wait_until_ended(TimePoint deadline);
+  void join();
+  void reap_page(ReapReport& report, StreamId& cursor);
+  void refuse_inside_handler(const char* call) const;
+
+  const EventStream stream_;
+  const WorkerConfig config_;
+  const Clock& clock_ = Clock::system();
+  const Events events_;
+  Ledger ledger_;
+  Counters counters_;
+  Status status_{events_};
+  Group group_{config_};
+  ReadGate gate_;
+  const Shared shared_;
+  Handling handling_;
+  Reader reader_;
+  Keeper keeper_{shared_, reader_};
+  std::stop_source stop_;
+
+  std::mutex lifecycle_;
+  std::condition_variable ended_changed_;
+  bool started_ = false;
+  bool ended_ = false;
+  std::thread reading_;
+  std::thread keeping_;
+};
+
+}  // namespace millrace::detail
