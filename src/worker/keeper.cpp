@@ -29,13 +29,14 @@ void Keeper::run(const std::stop_token& stop) {
   for (;;) {
     {
       std::unique_lock lock{mutex_};
-      const TimePoint due = next_due();
+      due_ = next_due();
       const auto has_work = [this] { return woken_ || reader_ended_; };
       if (read_ended) {
-        changed_.wait_until(lock, due, has_work);
+        changed_.wait_until(lock, due_, has_work);
       } else {
-        changed_.wait_until(lock, stop_, due, has_work);
+        changed_.wait_until(lock, stop_, due_, has_work);
       }
+      due_ = TimePoint::min();
       woken_ = false;
       if (reader_ended_) break;
     }
@@ -45,8 +46,9 @@ void Keeper::run(const std::stop_token& stop) {
   finish();
 }
 
-void Keeper::wake() {
+void Keeper::wake(TimePoint by) {
   std::lock_guard lock{mutex_};
+  if (due_ <= by) return;
   woken_ = true;
   changed_.notify_all();
 }
@@ -86,9 +88,8 @@ void Keeper::tick() {
 }
 
 void Keeper::flush_acks() {
-  for (;;) {
-    const auto since = shared_.ledger.acks_waiting_since();
-    if (!since || shared_.clock.now() < *since + kAckDelay) return;
+  for (auto due = shared_.ledger.acks_due_at(); due && *due <= shared_.clock.now();
+       due = shared_.ledger.acks_due_at()) {
     send_acks(connection(stop_));
   }
 }
@@ -135,7 +136,7 @@ void Keeper::end_read() {
 
 void Keeper::finish() {
   try {
-    while (shared_.ledger.acks_waiting_since()) {
+    while (shared_.ledger.acks_due_at()) {
       send_acks(connection({}));
     }
     if (!connection_ || !connection_->is_open()) return;

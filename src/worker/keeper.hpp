@@ -28,14 +28,11 @@ class Keeper {
   /// Until `stop`, and then until reader_ended().
   void run(const std::stop_token& stop);
 
-  /// Acknowledgements wait. From any thread.
-  void wake();
+  /// Something is due at this time. From any thread; cheap if the keeper is up by then anyway.
+  void wake(TimePoint by);
 
   /// The reader has returned: flush, and end.
   void reader_ended();
-
-  /// An acknowledgement waits for at most this long before it is sent.
-  static constexpr Milliseconds kAckDelay{5};
 
  private:
   TimePoint next_due() const;
@@ -58,6 +55,7 @@ class Keeper {
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
+  TimePoint due_ = TimePoint::min();  // When it wakes up by itself; min() while it is awake.
   bool woken_ = false;
   bool reader_ended_ = false;
 };

@@ -19,14 +19,16 @@ bool Ledger::start(const Ticket& ticket) {
   return true;
 }
 
-bool Ledger::finish(const Ticket& ticket, TimePoint now) {
+std::optional<TimePoint> Ledger::finish(const Ticket& ticket, TimePoint now) {
   std::lock_guard lock{mutex_};
-  if (ticket.making != making_) return false;
+  if (ticket.making != making_) return std::nullopt;
   const auto found = held_.find(ticket.id);
-  if (found == held_.end() || found->second != State::kRunning) return false;
+  if (found == held_.end() || found->second != State::kRunning) return std::nullopt;
   found->second = State::kDone;
   waiting_.push_back({ticket.id, now});
-  return waiting_.size() == 1 || waiting_.size() == kAckBatch;
+  if (waiting_.size() == 1) return now + kAckDelay;
+  if (waiting_.size() == kAckBatch) return now;
+  return std::nullopt;
 }
 
 void Ledger::finish_into(AckBatch& acks, const Ticket& ticket) {
@@ -82,10 +84,11 @@ void Ledger::settle(const AckBatch& acks, bool acknowledged) {
   waiting_.insert(waiting_.begin(), again.begin(), again.end());
 }
 
-std::optional<TimePoint> Ledger::acks_waiting_since() const {
+std::optional<TimePoint> Ledger::acks_due_at() const {
   std::lock_guard lock{mutex_};
   if (waiting_.empty()) return std::nullopt;
-  return waiting_.front().since;
+  if (waiting_.size() >= kAckBatch) return TimePoint::min();
+  return waiting_.front().since + kAckDelay;
 }
 
 bool Ledger::acks_failing() const {

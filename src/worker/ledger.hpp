@@ -40,9 +40,9 @@ class Ledger {
   /// Its handler is about to be called. False: it is not held any more.
   bool start(const Ticket& ticket);
 
-  /// Its handler succeeded: it waits for an acknowledgement. True if it is the first that waits, or
-  /// if as many wait as are sent at once: somebody has to be told.
-  bool finish(const Ticket& ticket, TimePoint now);
+  /// Its handler succeeded: it waits for an acknowledgement. Where that changes acks_due_at(), the
+  /// new time is returned: somebody has to be told.
+  std::optional<TimePoint> finish(const Ticket& ticket, TimePoint now);
 
   /// The same, but whoever calls this sends the acknowledgement itself, and settle()s it with
   /// `acks`, to which it is added.
@@ -57,8 +57,9 @@ class Ledger {
   /// The reply came (`acknowledged`: they are held no more) or did not (they wait again).
   void settle(const AckBatch& acks, bool acknowledged);
 
-  /// Since when the first acknowledgement has waited. nullopt: none waits.
-  std::optional<TimePoint> acks_waiting_since() const;
+  /// When the acknowledgements that wait are to be sent by themselves: kAckDelay after the first of
+  /// them, or at once if there are kAckBatch. nullopt: none waits.
+  std::optional<TimePoint> acks_due_at() const;
 
   /// True if the last acknowledgement that was tried failed: until one succeeds, reading more would
   /// only pile up what cannot be acknowledged.
@@ -72,6 +73,9 @@ class Ledger {
 
   /// As many acknowledgements as are worth a round trip of their own.
   static constexpr std::size_t kAckBatch = 64;
+
+  /// How long an acknowledgement waits for others, or for a read that takes it along.
+  static constexpr Milliseconds kAckDelay{5};
 
  private:
   enum class State : std::uint8_t { kQueued, kRunning, kDone, kAcking };

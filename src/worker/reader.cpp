@@ -24,11 +24,11 @@ constexpr std::size_t kMostAcks = 1'000;
 
 }  // namespace
 
-Reader::Reader(const Shared& shared, Handling& handling, std::function<void()> acks_wait)
+Reader::Reader(const Shared& shared, Handling& handling, std::function<void(TimePoint)> acks_due)
     : shared_{shared},
       config_{shared.config},
       handling_{handling},
-      acks_wait_{std::move(acks_wait)},
+      acks_due_{std::move(acks_due)},
       backoff_{config_.reconnect_min, config_.reconnect_max} {}
 
 void Reader::run(const std::stop_token& stop) {
@@ -186,7 +186,8 @@ void Reader::handle(const std::vector<Work>& batch) {
       must_recover_ = true;
       throw;
     }
-    if (shared_.ledger.finish(work->ticket, shared_.clock.now())) acks_wait_();
+    const auto due = shared_.ledger.finish(work->ticket, shared_.clock.now());
+    if (due) acks_due_(*due);
   }
 }
 

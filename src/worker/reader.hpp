@@ -26,8 +26,8 @@ namespace millrace::detail {
 /// pending list is read before anything new is. An entry that is held is never started again.
 class Reader {
  public:
-  /// `acks_wait` is called when an acknowledgement should be sent although no read takes it along.
-  Reader(const Shared& shared, Handling& handling, std::function<void()> acks_wait);
+  /// `acks_due` is told when acknowledgements should be sent although no read takes them along.
+  Reader(const Shared& shared, Handling& handling, std::function<void(TimePoint)> acks_due);
 
   /// Until `stop`, or until nothing can help; then gives back what was not started.
   void run(const std::stop_token& stop);
@@ -63,7 +63,7 @@ class Reader {
   const Shared& shared_;
   const WorkerConfig& config_;
   Handling& handling_;
-  std::function<void()> acks_wait_;
+  std::function<void(TimePoint)> acks_due_;
   std::stop_token stop_;
   std::stop_source interrupted_;
 

@@ -39,7 +39,7 @@ Worker::Worker(EventStream stream, const WorkerOptions& options, Handler handler
               .gate = gate_,
               .clock = clock_},
       handling_{config_, std::move(handler), ledger_, counters_, events_, clock_},
-      reader_{shared_, handling_, [this] { keeper_.wake(); }} {}
+      reader_{shared_, handling_, [this](TimePoint due) { keeper_.wake(due); }} {}
 
 Worker::~Worker() {
   request_stop();
