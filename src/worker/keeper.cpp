@@ -61,8 +61,7 @@ void Keeper::reader_ended() {
 
 TimePoint Keeper::next_due() const {
   TimePoint due = observe_at_;
-  if (const auto since = shared_.ledger.acks_waiting_since())
-    due = std::min(due, *since + kAckDelay);
+  if (const auto acks = shared_.ledger.acks_due_at()) due = std::min(due, *acks);
   return std::max(due, retry_at_);
 }
 
