@@ -1,0 +1,164 @@
+/// Workers, handlers and deliveries, as services write them. Nothing here is started.
+
+#include <millrace/consumer_worker.hpp>
+#include <millrace/entry.hpp>
+#include <millrace/event_stream.hpp>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <concepts>
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace millrace {
+namespace {
+
+using namespace std::chrono_literals;
+
+static_assert(!std::movable<ConsumerWorker> && !std::copyable<ConsumerWorker>);
+
+/// What a worker makes of `handler`.
+Verdict::Kind verdict(Handler handler, const Delivery& delivery = {}) {
+  return handler(delivery).kind();
+}
+
+constexpr auto kAck = Verdict::Kind::kAck;
+constexpr auto kRetry = Verdict::Kind::kRetry;
+constexpr auto kLeavePending = Verdict::Kind::kLeavePending;
+
+Verdict retry_always(const Delivery&) { return Verdict::retry(); }
+void do_nothing(const Delivery&) {}
+
+TEST(WorkerCalls, SomeOptionsOfAWorker) {
+  const EventStream stream{ConnectionPool{}, "k"};
+  const auto handler = [](const Delivery&) {};
+  const ConsumerWorker w{
+      stream, {.group = "billing", .group_start = GroupStart::beginning()}, handler};
+  EXPECT_EQ(w.state(), WorkerState::kCreated);
+}
+
+TEST(WorkerCalls, AWorkerOfTemporaries) {
+  const ConsumerWorker w{EventStream{ConnectionPool{}, "k"},
+                         WorkerOptions{.group = std::string{"billing"},
+                                       .consumer = std::string{"a name that is not kept inside"},
+                                       .group_start = GroupStart::now()},
+                         [](const Delivery&) {}};
+  EXPECT_EQ(w.state(), WorkerState::kCreated);
+  EXPECT_EQ(w.consumer(), "a name that is not kept inside");
+}
+
+TEST(WorkerCalls, AVectorOfWorkers) {
+  const EventStream stream{ConnectionPool{}, "k"};
+  const WorkerOptions options{.group = "billing", .group_start = GroupStart::beginning()};
+
+  std::vector<std::unique_ptr<ConsumerWorker>> workers;
+  for (int i = 0; i < 3; ++i) {
+    workers.push_back(std::make_unique<ConsumerWorker>(stream, options, do_nothing));
+  }
+  EXPECT_NE(workers[0]->consumer(), workers[1]->consumer());
+}
+
+TEST(WorkerCalls, AHandlerThatReturnsNothingAcknowledges) {
+  EXPECT_EQ(verdict([](const Delivery&) {}), kAck);
+}
+
+TEST(WorkerCalls, AHandlerThatReturnsAVerdict) {
+  EXPECT_EQ(verdict([](const Delivery&) { return Verdict::leave_pending(); }), kLeavePending);
+  EXPECT_EQ(verdict([](const Delivery& d) {
+              return d.attempt > 3 ? Verdict::leave_pending() : Verdict::retry();
+            }),
+            kRetry);
+}
+
+TEST(WorkerCalls, AGenericLambda) {
+  EXPECT_EQ(verdict([](const auto& delivery) {
+              return delivery.attempt == 1 ? Verdict::ack() : Verdict::retry();
+            }),
+            kAck);
+}
+
+TEST(WorkerCalls, AFunction) {
+  EXPECT_EQ(verdict(retry_always), kRetry);
+  EXPECT_EQ(verdict(&retry_always), kRetry);
+  EXPECT_EQ(verdict(do_nothing), kAck);
+}
+
+TEST(WorkerCalls, AHandlerThatOnlyMoves) {
+  auto text = std::make_unique<std::string>("mine");
+  EXPECT_EQ(verdict([text = std::move(text)](const Delivery&) {
+              return *text == "mine" ? Verdict::ack() : Verdict::retry();
+            }),
+            kAck);
+}
+
+TEST(WorkerCalls, AHandlerWithAStateOfItsOwn) {
+  Handler count = [calls = 0](const Delivery&) mutable {
+    return ++calls == 2 ? Verdict::ack() : Verdict::retry();
+  };
+  const Delivery delivery;
+  EXPECT_EQ(count(delivery).kind(), kRetry);
+  EXPECT_EQ(count(delivery).kind(), kAck);
+}
+
+TEST(WorkerCalls, AStdFunction) {
+  const std::function<void(const Delivery&)> nothing = do_nothing;
+  const std::function<Verdict(const Delivery&)> retry = retry_always;
+  EXPECT_EQ(verdict(nothing), kAck);
+  EXPECT_EQ(verdict(retry), kRetry);
+}
+
+TEST(WorkerCalls, AHandlerThatUsesItsOwnCopyOfTheStream) {
+  const EventStream stream{ConnectionPool{}, "k"};
+  const ConsumerWorker w{stream,
+                         {.group = "billing", .group_start = GroupStart::beginning()},
+                         [stream](const Delivery& d) { stream.add(d.entry); }};
+  EXPECT_EQ(w.state(), WorkerState::kCreated);
+}
+
+TEST(WorkerCalls, WhatIsNoHandlerIsNone) {
+  static_assert(!std::constructible_from<Handler, bool (*)(const Delivery&)>);
+  static_assert(!std::constructible_from<Handler, int (*)(const Delivery&)>);
+  static_assert(!std::constructible_from<Handler, std::future<void> (*)(const Delivery&)>);
+  static_assert(!std::constructible_from<Handler, void (*)()>);
+  static_assert(!std::constructible_from<Handler, void (*)(Delivery&)>);
+  static_assert(std::constructible_from<Handler, void (*)(const Delivery&)>);
+  static_assert(std::constructible_from<Handler, void (*)(Delivery)>);
+}
+
+TEST(WorkerCalls, AnEmptyFunctionIsRefusedWhenItIsGiven) {
+  EXPECT_THROW(Handler{std::function<void(const Delivery&)>{}}, InvalidArgument);
+  EXPECT_THROW(Handler{std::function<Verdict(const Delivery&)>{}}, InvalidArgument);
+  void (*const none)(const Delivery&) = nullptr;
+  EXPECT_THROW(Handler{none}, InvalidArgument);
+}
+
+TEST(WorkerCalls, ADeliveryOfAUsersOwnTest) {
+  const std::vector<OwnedEntry> owned{{.id = {1, 0}, .fields = {{"number", "4711"}}}};
+  const auto b = EntryBatch::of(owned);
+  const Delivery d{.entry = b[0], .attempt = 2};
+  EXPECT_EQ(d.entry.at("number"), "4711");
+  EXPECT_EQ(d.attempt, 2U);
+  EXPECT_FALSE(d.reclaimed);
+  EXPECT_FALSE(d.stop.stop_requested());
+}
+
+TEST(WorkerCalls, DeliveriesAreKeptAndAssignedWithTheirBatch) {
+  const auto batch = EntryBatch::of(std::array{
+      OwnedEntry{.id = {1, 0}, .fields = {{"i", "1"}}},
+      OwnedEntry{.id = {2, 0}, .fields = {{"i", "2"}}},
+  });
+  std::vector<Delivery> deliveries;
+  for (const auto& entry : batch) deliveries.push_back({.entry = entry});
+  deliveries[0] = deliveries[1];
+  EXPECT_EQ(deliveries[0].entry.at("i"), "2");
+}
+
+}  // namespace
+}  // namespace millrace
