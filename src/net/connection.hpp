@@ -29,12 +29,14 @@ struct CallSpec {
   std::string_view command;  ///< As messages show it: "XADD", "XGROUP CREATE".
   std::string_view key;      ///< Decides which server; shown in messages.
   Repeat repeat = Repeat::kNever;
-  Milliseconds block{0};     ///< Comes on top of the command time-out.
-  std::stop_token stop{};    ///< Ends the wait for a reply with Interrupted.
+  Milliseconds block{0};   ///< Comes on top of the command time-out.
+  std::stop_token stop{};  ///< Ends the wait for a reply with Interrupted.
+  /// In place of command time-out and block, if given: a repetition shares the first try's.
+  std::optional<TimePoint> deadline{};
 };
 
-/// Thrown where `CallSpec::stop` ended the wait. The connection is closed: its late reply must
-/// never answer another call. Not an Error: those who pass a token catch it.
+/// Thrown where `CallSpec::stop` ended the wait. The connection is closed if anything was sent: its
+/// late reply must never answer another call. Not an Error: those who pass a token catch it.
 struct Interrupted {};
 
 /// Writes the request. Called again, into an empty buffer, if the call is repeated.
@@ -77,6 +79,10 @@ class Connection {
 
   /// False once it is closed.
   virtual bool is_open() const noexcept = 0;
+
+  /// False if the peer has closed it or sent what nobody asked for: not to be used again. One look,
+  /// no waiting.
+  virtual bool is_quiet() noexcept { return is_open(); }
 
   /// The server's number for this connection, for CLIENT UNBLOCK; asked for at the set-up. 0 if the
   /// user may not ask.

@@ -11,21 +11,30 @@
 
 namespace millrace::detail {
 
+class Clock;
+class Topology;
+
 /// What a ConnectionPool shares. Everything above this folder talks to servers through it.
 class Pool {
  public:
+  /// Checks the options; does no I/O.
   Pool(ConnectionOptions options, PoolOptions pool);
+  /// Over servers of the caller's choice.
+  Pool(std::unique_ptr<Topology> topology, ConnectionOptions options, PoolOptions pool,
+       const Clock& clock);
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
   static Pool& of(const ConnectionPool& pool) noexcept { return *pool.pool_; }
 
-  /// Connection::call on a borrowed connection. Sends it again by itself if nothing was sent, or
-  /// if `spec.repeat` says that this cannot change the result; within the deadline.
+  /// Connection::call on a borrowed connection. Where that breaks, it is sent once more, on a new
+  /// one, if it was not sent whole or if `spec.repeat` says that this cannot change the result;
+  /// within the deadline of the first try.
   Reply call(const CallSpec& spec, WriteRequest write);
 
-  /// Connection::pipeline on a borrowed connection.
+  /// Connection::pipeline on a borrowed connection. That none could be had is in the result, too.
+  /// Repeated as call() is, if no reply has been taken.
   PipelineResult pipeline(const CallSpec& spec, WriteRequest write, TakeReply take);
 
   /// Connection::eval on a borrowed connection.

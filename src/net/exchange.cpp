@@ -1,0 +1,181 @@
+#include "net/exchange.hpp"
+
+#include "core/printable.hpp"
+#include "net/deadline.hpp"
+#include "protocol/server_error.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <utility>
+
+namespace millrace::detail {
+
+using Status = IoResult::Status;
+
+std::string subject(const CallSpec& spec, std::string_view endpoint) {
+  if (spec.key.empty()) return fmt::format("{} at {}", spec.command, endpoint);
+  return fmt::format("{} on '{}' at {}", spec.command, printable(spec.key), endpoint);
+}
+
+Exchange::Exchange(Stream stream, const CallSpec& spec, const RequestBuffer& request,
+                   TakeReply take, Milliseconds limit) noexcept
+    : stream_{stream},
+      spec_{spec},
+      request_{request},
+      take_{take},
+      limit_{limit},
+      deadline_{spec.deadline.value_or(after(stream.clock.now(), limit))},
+      unsent_{request.bytes()} {}
+
+PipelineResult Exchange::run() {
+  auto error = converse();
+  return {.replies = replies_, .sent = sent_whole(), .error = std::move(error)};
+}
+
+Exchange::Failure Exchange::converse() {
+  for (;;) {
+    if (auto failure = send()) return failure;
+    if (is_done()) return {};
+    if (!more_to_read_) {
+      if (auto failure = wait()) return failure;
+    }
+    if (auto failure = receive()) return failure;
+    if (is_done()) return {};
+    // wait() alone would never see the deadline while a peer trickles bytes.
+    if (stream_.clock.now() >= deadline_) return timed_out();
+  }
+}
+
+Exchange::Failure Exchange::send() {
+  wants_to_write_ = false;
+  while (!unsent_.empty()) {
+    const IoResult io = stream_.transport.send(unsent_);
+    switch (io.status) {
+      case Status::kDone:
+        unsent_.remove_prefix(io.bytes);
+        break;
+      case Status::kWantRead:
+        return {};
+      case Status::kWantWrite:
+        wants_to_write_ = true;
+        return {};
+      case Status::kEnd:
+      case Status::kFailed:
+        read_last_words();
+        return broken(io);
+    }
+  }
+  return {};
+}
+
+/// A server that turns a client away says why, and then closes: the reason is worth more than
+/// "broken pipe".
+void Exchange::read_last_words() {
+  do {
+    more_to_read_ = false;
+    if (receive()) return;
+  } while (more_to_read_);
+}
+
+Exchange::Failure Exchange::wait() {
+  if (spec_.stop.stop_requested()) throw Interrupted{};
+  const Interest interest{.readable = true, .writable = wants_to_write_};
+  switch (stream_.transport.wait(interest, stream_.wakeup, deadline_)) {
+    case Waited::kReady:
+      return {};
+    case Waited::kWoken:
+      if (spec_.stop.stop_requested()) throw Interrupted{};
+      stream_.wakeup->reset();
+      return {};
+    case Waited::kTimedOut:
+      break;
+  }
+  return timed_out();
+}
+
+Exchange::Failure Exchange::receive() {
+  more_to_read_ = false;
+  const IoResult io = stream_.transport.receive(stream_.buffer);
+  switch (io.status) {
+    case Status::kDone:
+      more_to_read_ = io.bytes == stream_.buffer.size();
+      stream_.reader.feed({stream_.buffer.data(), io.bytes});
+      return take_replies();
+    case Status::kWantRead:
+      return {};
+    case Status::kWantWrite:
+      wants_to_write_ = true;
+      return {};
+    case Status::kEnd:
+    case Status::kFailed:
+      break;
+  }
+  return broken(io);
+}
+
+Exchange::Failure Exchange::take_replies() {
+  for (;;) {
+    std::optional<Reply> reply;
+    try {
+      reply = stream_.reader.next();
+    } catch (const ProtocolError& error) {
+      return ProtocolError{fmt::format("{}: {}", subject(spec_, stream_.endpoint), error.what()),
+                           outcome()};
+    } catch (const IoError& error) {
+      return IoError{fmt::format("{}: {}", subject(spec_, stream_.endpoint), error.what()),
+                     outcome()};
+    }
+    if (!reply) return {};
+    if (auto failure = take_one(std::move(*reply))) return failure;
+  }
+}
+
+Exchange::Failure Exchange::take_one(Reply reply) {
+  if (is_done()) {
+    surplus_ = true;
+    return {};
+  }
+  // An error may come early, from a server that does not want to read the rest.
+  const bool is_early = replies_ >= sent_whole();
+  if (is_early && !reply.root().is_error()) {
+    surplus_ = true;
+    return ProtocolError{fmt::format("{}: a reply came before the command was sent",
+                                     subject(spec_, stream_.endpoint)),
+                         outcome()};
+  }
+  take_(replies_, std::move(reply));
+  ++replies_;
+  return {};
+}
+
+/// Commands of which every byte was sent.
+std::size_t Exchange::sent_whole() const noexcept {
+  const auto sent = request_.bytes().size() - unsent_.size();
+  const auto ends = request_.ends();
+  return static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end(), sent) - ends.begin());
+}
+
+/// Of the commands that have no reply: those that were not sent whole have not run.
+Outcome Exchange::outcome() const noexcept {
+  return sent_whole() > replies_ ? Outcome::kUnknown : Outcome::kNotApplied;
+}
+
+std::string_view Exchange::effect() const noexcept {
+  return outcome() == Outcome::kUnknown ? "it was sent and may have been applied"
+                                        : "it was not sent whole and has not been applied";
+}
+
+Error Exchange::broken(const IoResult& io) const {
+  const auto why = io.status == Status::kEnd ? "the server closed the connection"
+                                             : system_message(io.error_number);
+  return IoError{fmt::format("{}: {}; {}", subject(spec_, stream_.endpoint), why, effect()),
+                 outcome()};
+}
+
+Error Exchange::timed_out() const {
+  return TimeoutError{fmt::format("{}: no reply within {} ms; {}", subject(spec_, stream_.endpoint),
+                                  limit_.count(), effect()),
+                      outcome()};
+}
+
+}  // namespace millrace::detail

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <millrace/error.hpp>
+
+#include "net/connection.hpp"
+#include "net/reply_reader.hpp"
+#include "net/transport.hpp"
+#include "net/wakeup.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace millrace::detail {
+
+/// What messages begin with: "XADD on 'orders' at 127.0.0.1:6379".
+std::string subject(const CallSpec& spec, std::string_view endpoint);
+
+/// A request on its way out and its replies on their way in, both at once: a peer whose replies
+/// nobody reads stops reading itself, so writing everything first would never end.
+class Exchange {
+ public:
+  /// What the exchange runs over.
+  struct Stream {
+    Transport& transport;
+    ReplyReader& reader;
+    std::span<char> buffer;  ///< What is received goes through it.
+    const Wakeup* wakeup;    ///< Signalled when `CallSpec::stop` is; may be null.
+    const Clock& clock;
+    std::string_view endpoint;
+  };
+
+  /// Ends at `CallSpec::deadline`, or after `limit` if there is none.
+  Exchange(Stream stream, const CallSpec& spec, const RequestBuffer& request, TakeReply take,
+           Milliseconds limit) noexcept;
+
+  /// Until every command has its reply, or no more can come. Throws Interrupted, and what `take`
+  /// throws.
+  PipelineResult run();
+
+  /// True if everything was sent and answered, and nothing else came: the stream can be used again.
+  bool is_clean() const noexcept {
+    return is_done() && unsent_.empty() && !surplus_ && stream_.reader.is_drained();
+  }
+
+ private:
+  using Failure = std::optional<Error>;
+
+  Failure converse();
+  Failure send();
+  Failure wait();
+  Failure receive();
+  Failure take_replies();
+  Failure take_one(Reply reply);
+  void read_last_words();
+
+  bool is_done() const noexcept { return replies_ == request_.commands(); }
+  std::size_t sent_whole() const noexcept;
+  Outcome outcome() const noexcept;
+  std::string_view effect() const noexcept;
+  Error broken(const IoResult& io) const;
+  Error timed_out() const;
+
+  Stream stream_;
+  const CallSpec& spec_;
+  const RequestBuffer& request_;
+  TakeReply take_;
+  Milliseconds limit_;
+  TimePoint deadline_;
+
+  std::string_view unsent_;
+  std::size_t replies_ = 0;
+  bool wants_to_write_ = false;
+  bool more_to_read_ = false;  ///< The last receive filled the buffer.
+  bool surplus_ = false;       ///< A reply came that no command had asked for.
+};
+
+}  // namespace millrace::detail

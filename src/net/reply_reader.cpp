@@ -1,0 +1,199 @@
+#include "net/reply_reader.hpp"
+
+#include <millrace/error.hpp>
+
+#include <fmt/format.h>
+#include <hiredis/hiredis.h>
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <new>
+#include <utility>
+
+namespace millrace::detail {
+namespace {
+
+/// hiredis moves what is left of its buffer to the front after each reply, so many replies in one
+/// big feed cost the square of its size. In slices of this size they cost little.
+constexpr std::size_t kSlice = std::size_t{8} << 10;
+
+/// hiredis' buffer is kept from reply to reply unless it has grown beyond this.
+constexpr std::size_t kWorthKeeping = std::size_t{1} << 20;
+
+// Handles go through hiredis as the objects that it thinks it was given. Handle 0 is null, which
+// means "out of memory" there, and is never made.
+void* to_object(Reply::Handle handle) noexcept {
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(handle));
+}
+
+Reply::Handle parent_of(const redisReadTask* task) noexcept {
+  if (task->parent == nullptr) return 0;
+  return static_cast<Reply::Handle>(reinterpret_cast<std::uintptr_t>(task->parent->obj));
+}
+
+/// No exception may cross hiredis' frames: it becomes null, and hiredis says "out of memory".
+template <typename Add>
+void* build(const redisReadTask* task, Add add) noexcept {
+  try {
+    return to_object(add(*static_cast<Reply*>(task->privdata), parent_of(task)));
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+ReplyKind text_kind(int type) noexcept {
+  switch (type) {
+    case REDIS_REPLY_STATUS:
+      return ReplyKind::kStatus;
+    case REDIS_REPLY_ERROR:
+      return ReplyKind::kError;
+    default:
+      return ReplyKind::kString;
+  }
+}
+
+ReplyKind aggregate_kind(int type) noexcept {
+  switch (type) {
+#ifdef REDIS_REPLY_MAP
+    case REDIS_REPLY_MAP:
+      return ReplyKind::kMap;
+    case REDIS_REPLY_ATTR:  // as with a push, nobody asked for it
+    case REDIS_REPLY_PUSH:
+      return ReplyKind::kPush;
+#endif
+    default:
+      return ReplyKind::kArray;
+  }
+}
+
+void* create_string(const redisReadTask* task, char* bytes, std::size_t size) noexcept {
+  std::string_view text{bytes, size};
+#ifdef REDIS_REPLY_VERB
+  if (task->type == REDIS_REPLY_VERB) text.remove_prefix(std::min<std::size_t>(4, size));  // "txt:"
+#endif
+  return build(task, [&](Reply& reply, Reply::Handle parent) {
+    return reply.add_text(text_kind(task->type), text, parent);
+  });
+}
+
+/// `size` is int in 0.14 and size_t in 1.x.
+template <typename Size>
+void* create_array(const redisReadTask* task, Size size) noexcept {
+  return build(task, [&](Reply& reply, Reply::Handle parent) {
+    return reply.add_aggregate(aggregate_kind(task->type), static_cast<std::size_t>(size), parent);
+  });
+}
+
+void* create_integer(const redisReadTask* task, long long value) noexcept {
+  return build(task, [&](Reply& reply, Reply::Handle parent) {
+    return reply.add_integer(ReplyKind::kInteger, value, parent);
+  });
+}
+
+[[maybe_unused]] void* create_double(const redisReadTask* task, double value, char* bytes,
+                                     std::size_t size) noexcept {
+  return build(task, [&](Reply& reply, Reply::Handle parent) {
+    return reply.add_double(value, {bytes, size}, parent);
+  });
+}
+
+void* create_nil(const redisReadTask* task) noexcept {
+  return build(task, [](Reply& reply, Reply::Handle parent) { return reply.add_nil(parent); });
+}
+
+[[maybe_unused]] void* create_bool(const redisReadTask* task, int value) noexcept {
+  return build(task, [&](Reply& reply, Reply::Handle parent) {
+    return reply.add_integer(ReplyKind::kBool, value != 0 ? 1 : 0, parent);
+  });
+}
+
+void free_object(void*) noexcept {}  // the Reply owns everything
+
+template <typename Functions>
+constexpr bool kHasResp3 = requires(Functions functions) {
+  functions.createDouble;
+  functions.createBool;
+};
+
+/// Members by name, since 1.0 put new ones between the old.
+template <typename Functions>
+Functions make_functions() noexcept {
+  Functions functions{};
+  functions.createString = create_string;
+  functions.createArray = create_array;  // overload resolution picks the size's type
+  functions.createInteger = create_integer;
+  functions.createNil = create_nil;
+  functions.freeObject = free_object;
+  if constexpr (kHasResp3<Functions>) {
+    functions.createDouble = create_double;
+    functions.createBool = create_bool;
+  }
+  return functions;
+}
+
+redisReplyObjectFunctions* functions() noexcept {
+  static auto made = make_functions<redisReplyObjectFunctions>();
+  return &made;
+}
+
+}  // namespace
+
+void ReplyReader::Free::operator()(redisReader* reader) const noexcept { redisReaderFree(reader); }
+
+ReplyReader::ReplyReader() { start_afresh(); }
+ReplyReader::~ReplyReader() = default;
+
+bool ReplyReader::reads_resp3() noexcept { return kHasResp3<redisReplyObjectFunctions>; }
+
+void ReplyReader::start_afresh() {
+  std::unique_ptr<redisReader, Free> reader{redisReaderCreateWithFunctions(functions())};
+  if (!reader) throw std::bad_alloc{};
+  reader->privdata = &building_;
+  reader->maxbuf = 0;  // its own cap would free the buffer at nearly every feed
+  reader_ = std::move(reader);
+  peak_ = 0;
+}
+
+bool ReplyReader::is_drained() const noexcept { return pending_.empty() && is_between_replies(); }
+
+/// hiredis has nothing to read, and nothing half read.
+bool ReplyReader::is_between_replies() const noexcept {
+  return reader_->ridx == -1 && reader_->pos == reader_->len;
+}
+
+std::optional<Reply> ReplyReader::next() {
+  for (;;) {
+    // Asked with nothing to read, hiredis would begin a reply, and is_drained() could not tell.
+    if (is_between_replies() && !advance()) return std::nullopt;
+    void* object = nullptr;
+    if (redisReaderGetReply(reader_.get(), &object) != REDIS_OK) fail();
+    if (object == nullptr) {
+      if (!advance()) return std::nullopt;
+      continue;
+    }
+    Reply reply = std::exchange(building_, Reply{});
+    if (reply.root().kind() != ReplyKind::kPush) return reply;
+  }
+}
+
+/// Gives hiredis the next slice; false if there is none.
+bool ReplyReader::advance() {
+  if (pending_.empty()) {
+    if (peak_ > kWorthKeeping && is_drained()) start_afresh();
+    return false;
+  }
+  const auto slice = pending_.substr(0, kSlice);
+  if (redisReaderFeed(reader_.get(), slice.data(), slice.size()) != REDIS_OK) fail();
+  pending_.remove_prefix(slice.size());
+  peak_ = std::max(peak_, reader_->len);
+  return true;
+}
+
+void ReplyReader::fail() const {
+  if (reader_->err == REDIS_ERR_OOM) {
+    throw IoError{"memory ran out while a reply was read"};
+  }
+  throw ProtocolError{fmt::format("the peer does not speak RESP: {}", reader_->errstr)};
+}
+
+}  // namespace millrace::detail

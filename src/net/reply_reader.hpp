@@ -1,0 +1,56 @@
+#pragma once
+
+#include "protocol/reply.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+struct redisReader;
+
+namespace millrace::detail {
+
+/// Turns bytes into replies, however they are cut up. hiredis parses; what it finds goes straight
+/// into a Reply.
+///
+///     reader.feed(bytes);
+///     while (auto reply = reader.next()) take(std::move(*reply));
+class ReplyReader {
+ public:
+  ReplyReader();
+  ~ReplyReader();
+  ReplyReader(const ReplyReader&) = delete;
+  ReplyReader& operator=(const ReplyReader&) = delete;
+
+  /// Hands over bytes, which have to stay where they are until next() has returned nullopt.
+  void feed(std::string_view bytes) noexcept { pending_ = bytes; }
+
+  /// The next whole reply; nullopt when all that was fed has been read. Pushes are left out: they
+  /// answer nothing. Throws ProtocolError where the bytes are not RESP, and IoError where memory
+  /// ran out; nothing can be read after that.
+  std::optional<Reply> next();
+
+  /// True when every byte that was fed belonged to a reply that next() has returned.
+  bool is_drained() const noexcept;
+
+  /// Whether the hiredis that this was built with knows RESP3: from 1.0 on.
+  static bool reads_resp3() noexcept;
+
+ private:
+  void start_afresh();
+  bool is_between_replies() const noexcept;
+  bool advance();
+  [[noreturn]] void fail() const;
+
+  struct Free {
+    void operator()(redisReader* reader) const noexcept;
+  };
+
+  std::unique_ptr<redisReader, Free> reader_;
+  Reply building_;
+  std::string_view pending_;
+  std::size_t peak_ = 0;  ///< The most that hiredis' buffer held: it does not shrink by itself.
+};
+
+}  // namespace millrace::detail

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <millrace/connection.hpp>
+
+#include "core/clock.hpp"
+#include "net/transport.hpp"
+#include "net/wakeup.hpp"
+
+#include <memory>
+#include <stop_token>
+#include <string>
+
+namespace millrace::detail {
+
+/// How far a connection attempt may go.
+struct Attempt {
+  TimePoint deadline;
+  std::stop_token stop;
+  const Wakeup* wakeup;  ///< Signalled when `stop` is; null if it never can be.
+  const Clock& clock;
+};
+
+/// `host:port`, `[address]:port`, or the path of the Unix socket.
+std::string endpoint_of(const ConnectionOptions& options);
+
+/// Resolves and connects, trying each address until one answers. Throws ConnectError, or
+/// Interrupted. Looking a name up is the resolver's: it cannot be ended before it returns, but its
+/// time counts.
+std::unique_ptr<Transport> connect_socket(const ConnectionOptions& options, const Attempt& attempt);
+
+}  // namespace millrace::detail

@@ -1,0 +1,83 @@
+#include "net/wire_connection.hpp"
+
+#include "net/deadline.hpp"
+#include "net/exchange.hpp"
+#include "net/process.hpp"
+#include "protocol/server_error.hpp"
+
+#include <fmt/format.h>
+#include <utility>
+
+namespace millrace::detail {
+namespace {
+
+constexpr std::size_t kReceiveBytes = std::size_t{64} << 10;
+
+}  // namespace
+
+WireConnection::WireConnection(std::unique_ptr<Transport> transport, std::string endpoint,
+                               Milliseconds command_timeout, const Clock& clock)
+    : transport_{std::move(transport)},
+      endpoint_{std::move(endpoint)},
+      command_timeout_{command_timeout},
+      clock_{&clock},
+      received_{std::make_unique_for_overwrite<char[]>(kReceiveBytes)} {}
+
+Reply WireConnection::call(const CallSpec& spec, WriteRequest write) {
+  std::optional<Reply> reply;
+  const auto result =
+      exchange(spec, write, [&](std::size_t, Reply taken) { reply = std::move(taken); });
+  if (reply && reply->root().is_error()) {
+    server_error(reply->root().text(),
+                 {.command = spec.command, .key = spec.key, .endpoint = endpoint_})
+        .raise();
+  }
+  if (result.error) result.error->raise();
+  return std::move(*reply);
+}
+
+PipelineResult WireConnection::pipeline(const CallSpec& spec, WriteRequest write, TakeReply take) {
+  return exchange(spec, write, take);
+}
+
+PipelineResult WireConnection::exchange(const CallSpec& spec, WriteRequest write, TakeReply take) {
+  made_in_.check("this connection");
+  if (!open_) {
+    return {.error = IoError{fmt::format("{}: the connection is closed", subject(spec, endpoint_)),
+                             Outcome::kNotApplied}};
+  }
+  if (spec.stop.stop_requested()) throw Interrupted{};
+  request_.clear();
+  write(request_);
+
+  if (spec.stop.stop_possible()) arm_wakeup();
+  const std::stop_callback wake{spec.stop, [this] { wakeup_->signal(); }};
+  Exchange exchange{{.transport = *transport_,
+                     .reader = reader_,
+                     .buffer = {received_.get(), kReceiveBytes},
+                     .wakeup = wakeup_ ? &*wakeup_ : nullptr,
+                     .clock = *clock_,
+                     .endpoint = endpoint_},
+                    spec,
+                    request_,
+                    take,
+                    sum(command_timeout_, spec.block)};
+  // However this ends: with a reply outstanding there is no next call.
+  const CloseUnlessClean guard{*this, exchange};
+  return exchange.run();
+}
+
+void WireConnection::arm_wakeup() {
+  if (wakeup_) {
+    wakeup_->reset();
+  } else {
+    wakeup_.emplace();
+  }
+}
+
+void WireConnection::close() noexcept {
+  open_ = false;
+  transport_->close();
+}
+
+}  // namespace millrace::detail
