@@ -3,7 +3,7 @@
 namespace millrace::test {
 namespace {
 
-class Acknowledging : public ConformanceTest {};
+class Acknowledging : public StreamTest {};
 class BareAcknowledging : public BareConformanceTest {
  protected:
   /// A second group that has read nothing yet.

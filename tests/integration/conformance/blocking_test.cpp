@@ -3,7 +3,7 @@
 namespace millrace::test {
 namespace {
 
-class Blocking : public ConformanceTest {
+class Blocking : public StreamTest {
  protected:
   /// Redis 7.0 answers a blocked client from the place where it wakes it; later servers run the
   /// command again, so its errors are the ordinary ones.

@@ -3,7 +3,7 @@
 namespace millrace::test {
 namespace {
 
-class Claiming : public ConformanceTest {};
+class Claiming : public StreamTest {};
 class BareClaiming : public BareConformanceTest {
  protected:
   std::int64_t idle_of(const std::string& id) {

@@ -4,7 +4,7 @@
 namespace millrace::test {
 namespace {
 
-class Groups : public ConformanceTest {};
+class Groups : public StreamTest {};
 class BareGroups : public BareConformanceTest {};
 
 TEST_P(BareGroups, AGroupWithoutAStreamIsAnOrdinaryError) {

@@ -3,7 +3,7 @@
 namespace millrace::test {
 namespace {
 
-class Introspection : public ConformanceTest {
+class Introspection : public StreamTest {
  protected:
   GroupInfo group() const { return s().groups().at(0); }
 

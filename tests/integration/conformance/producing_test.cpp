@@ -6,7 +6,7 @@ namespace {
 
 constexpr std::uint64_t kMaxSeq = StreamId::max().seq;
 
-class Producing : public ConformanceTest {};
+class Producing : public StreamTest {};
 class BareProducing : public BareConformanceTest {};
 
 TEST_P(BareProducing, EntriesOfOneMillisecondAreNumberedFromZero) {

@@ -5,7 +5,7 @@
 namespace millrace::test {
 namespace {
 
-class Reading : public ConformanceTest {};
+class Reading : public StreamTest {};
 class BareReading : public BareConformanceTest {};
 
 TEST_P(Reading, AMissingStreamHasNoEntries) {

@@ -7,7 +7,7 @@ namespace {
 
 using Listen = ServerOptions::Listen;
 
-class Trouble : public ConformanceTest {};
+class Trouble : public StreamTest {};
 class BareTrouble : public BareConformanceTest {};
 
 TEST_P(Trouble, AReplicaRefusesEveryWriteAndServesReads) {

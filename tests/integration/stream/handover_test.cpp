@@ -1,0 +1,118 @@
+#include "support/stream_test.hpp"
+
+#include <algorithm>
+
+namespace millrace::test {
+namespace {
+
+class Handover : public StreamTest {};
+
+TEST_P(Handover, GivesAllPendingEntriesOfOneConsumerToAnother) {
+  given_three_pending();
+  append(s(), {{4, 0}});
+  s().consume("g", "carol", kAllNow);
+  s().claim("g", "alice", 0ms, {StreamId{2, 0}});
+
+  const HandoverResult result = s().handover_pending("g", "alice", "bob");
+
+  EXPECT_EQ(result.moved, 3U);
+  EXPECT_TRUE(result.deleted_ids.empty());
+  EXPECT_EQ(pending_text(s(), "g"), "1-0 bob 1, 2-0 bob 2, 3-0 bob 1, 4-0 carol 1");
+}
+
+TEST_P(Handover, LeavesWhatTheTargetFindsAmongItsOwn) {
+  given_three_pending();
+  s().handover_pending("g", "alice", "bob");
+  EXPECT_EQ(text(s().consume_own_pending("g", "bob")), "1-0[f=v] 2-0[f=v] 3-0[f=v]");
+  EXPECT_EQ(s().ack("g", {StreamId{1, 0}, StreamId{2, 0}, StreamId{3, 0}}), 3U);
+}
+
+TEST_P(Handover, ReportsAndDropsWhatIsNoLongerInTheStream) {
+  given_three_pending();
+  s().erase({StreamId{2, 0}});
+  const HandoverResult result = s().handover_pending("g", "alice", "bob");
+  EXPECT_EQ(result.moved, 2U);
+  EXPECT_EQ(result.deleted_ids, (Ids{{2, 0}}));
+  EXPECT_EQ(pending_text(s(), "g"), "1-0 bob 1, 3-0 bob 1");
+}
+
+TEST_P(Handover, OfManyEntriesIsComplete) {
+  s().ensure_group("g", GroupStart::beginning());
+  s().add_batch(std::vector<OwnedFields>(1000, OwnedFields{{"f", "v"}}));
+  s().consume("g", "alice", kAllNow);
+  EXPECT_EQ(s().handover_pending("g", "alice", "bob").moved, 1000U);
+  const PendingSummary summary = s().pending("g");
+  ASSERT_EQ(summary.consumers.size(), 1U);
+  EXPECT_EQ(summary.consumers[0].name, "bob");
+  EXPECT_EQ(summary.consumers[0].count, 1000U);
+  const auto entries = s().pending_entries("g", {.count = 1000});
+  EXPECT_TRUE(std::all_of(entries.begin(), entries.end(),
+                          [](const PendingEntry& entry) { return entry.deliveries == 1; }));
+}
+
+TEST_P(Handover, OfNothingMovesNothing) {
+  given_three_pending();
+  EXPECT_EQ(s().handover_pending("g", "nobody", "bob").moved, 0U);
+  EXPECT_EQ(pending_text(s(), "g"), "1-0 alice 1, 2-0 alice 1, 3-0 alice 1");
+}
+
+TEST_P(Handover, ToItselfIsRefused) {
+  given_three_pending();
+  EXPECT_THROW(s().handover_pending("g", "alice", "alice"), InvalidArgument);
+}
+
+TEST_P(Handover, WorksAfterTheServerForgotItsScripts) {
+  given_three_pending();
+  s().handover_pending("g", "alice", "bob");
+  ASSERT_EQ(raw()("SCRIPT", "FLUSH"), "+OK");
+  EXPECT_EQ(s().handover_pending("g", "bob", "alice").moved, 3U);
+}
+
+class RemoveConsumer : public StreamTest {};
+
+TEST_P(RemoveConsumer, RemovesOneThatOwnsNothing) {
+  s().ensure_group("g", GroupStart::beginning());
+  s().create_consumer("g", "alice");
+  const RemoveResult result = s().remove_consumer("g", "alice");
+  EXPECT_TRUE(result.removed);
+  EXPECT_EQ(result.pending, 0U);
+  EXPECT_TRUE(s().consumers("g").empty());
+}
+
+TEST_P(RemoveConsumer, RefusesWhileItOwnsPendingEntries) {
+  given_three_pending();
+  const RemoveResult result = s().remove_consumer("g", "alice");
+  EXPECT_FALSE(result.removed);
+  EXPECT_EQ(result.pending, 3U);
+  EXPECT_EQ(s().consumers("g").size(), 1U);
+  EXPECT_EQ(pending_text(s(), "g"), "1-0 alice 1, 2-0 alice 1, 3-0 alice 1");
+}
+
+TEST_P(RemoveConsumer, CountsDeletedEntriesAsPendingToo) {
+  given_three_pending();
+  s().erase({StreamId{1, 0}, StreamId{2, 0}, StreamId{3, 0}});
+  EXPECT_FALSE(s().remove_consumer("g", "alice").removed);
+  s().ack("g", {StreamId{1, 0}, StreamId{2, 0}, StreamId{3, 0}});
+  EXPECT_TRUE(s().remove_consumer("g", "alice").removed);
+}
+
+TEST_P(RemoveConsumer, OfNobodyRemovesNothing) {
+  s().ensure_group("g", GroupStart::beginning());
+  const RemoveResult result = s().remove_consumer("g", "nobody");
+  EXPECT_FALSE(result.removed);
+  EXPECT_EQ(result.pending, 0U);
+  EXPECT_TRUE(s().consumers("g").empty());
+}
+
+TEST_P(RemoveConsumer, AfterAHandoverLosesNothing) {
+  given_three_pending();
+  s().handover_pending("g", "alice", "bob");
+  EXPECT_TRUE(s().remove_consumer("g", "alice").removed);
+  EXPECT_EQ(s().consume_own_pending("g", "bob").size(), 3U);
+}
+
+MILLRACE_ON_BOTH_PROTOCOLS(Handover);
+MILLRACE_ON_BOTH_PROTOCOLS(RemoveConsumer);
+
+}  // namespace
+}  // namespace millrace::test
