@@ -29,7 +29,8 @@ Exchange::Exchange(Stream stream, const CallSpec& spec, const RequestBuffer& req
 
 PipelineResult Exchange::run() {
   auto error = converse();
-  return {.replies = replies_, .sent = sent_whole(), .error = std::move(error)};
+  // An early error reply stands for a command that was not sent whole: it counts as sent.
+  return {.replies = replies_, .sent = std::max(sent_whole(), replies_), .error = std::move(error)};
 }
 
 Exchange::Failure Exchange::converse() {

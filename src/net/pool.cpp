@@ -14,28 +14,32 @@
 namespace millrace::detail {
 namespace {
 
-/// A borrowed place in the pool, with its connection: it goes home healthy or not at all.
+/// A place in the pool and its connection: it goes home healthy or not at all.
 class Loan {
  public:
-  Loan(Slots& slots, Topology& topology, const CallSpec& spec)
-      : slots_{slots}, topology_{topology}, spec_{spec}, pooled_{slots.acquire(spec)} {}
-  ~Loan() { slots_.release(std::move(pooled_)); }
+  Loan(Slots& slots, Topology& topology, const CallSpec& spec) noexcept
+      : slots_{slots}, topology_{topology}, spec_{spec} {}
+  ~Loan() {
+    if (has_place_) slots_.release(std::move(pooled_));
+  }
   Loan(const Loan&) = delete;
   Loan& operator=(const Loan&) = delete;
 
-  /// A connection that is fit for use: the one from the pool, or a new one in its place.
-  Connection& fit(TimePoint now) {
-    const bool is_fit = pooled_.connection && now < pooled_.expires &&
-                        pooled_.connection->is_quiet() &&
-                        topology_.serves(*pooled_.connection, spec_.key);
-    return is_fit ? *pooled_.connection : fresh(TimePoint::max());
+  Connection& connection() const noexcept { return *pooled_.connection; }
+
+  /// Borrows; a connection that is dead or too old is replaced unseen.
+  void open(TimePoint now) {
+    pooled_ = slots_.acquire(spec_);
+    has_place_ = true;
+    const bool is_fit = pooled_.connection && now < pooled_.expires && connection().is_quiet() &&
+                        topology_.serves(connection(), spec_.key);
+    if (!is_fit) renew(TimePoint::max());
   }
 
   /// A new connection in place of the one there is.
-  Connection& fresh(TimePoint deadline) {
+  void renew(TimePoint deadline) {
     if (std::exchange(pooled_, {}).connection) slots_.note_closed();
     pooled_ = slots_.note_created(topology_.connect(spec_.key, deadline, spec_.stop));
-    return *pooled_.connection;
   }
 
  private:
@@ -43,7 +47,24 @@ class Loan {
   Topology& topology_;
   const CallSpec& spec_;
   Pooled pooled_;
+  bool has_place_ = false;
 };
+
+/// Whether a call that broke may be sent once more: if it cannot have run, or may run twice.
+bool may_repeat(const Error& error, const CallSpec& spec) {
+  return error.code() == Error::Code::kIo &&
+         (error.outcome() == Outcome::kNotApplied || spec.repeat == Repeat::kSafe);
+}
+
+template <typename Action>
+std::optional<Error> error_of(Action action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error;
+  }
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -55,28 +76,28 @@ struct Pool::Impl {
         topology{std::move(topology_given)},
         slots{pool, *topology, clock} {}
 
-  /// The call as it goes to a connection: a repetition shares the deadline of the first try.
-  CallSpec timed(const CallSpec& spec) const {
-    CallSpec timed = spec;
-    if (!timed.deadline) {
-      timed.deadline = after(clock.now(), sum(options.command_timeout, spec.block));
-    }
-    return timed;
+  /// The call as it is sent again: by the deadline of the first try.
+  CallSpec again(const CallSpec& spec, TimePoint started) const {
+    CallSpec again = spec;
+    if (!again.deadline) again.deadline = after(started, sum(options.command_timeout, spec.block));
+    return again;
   }
 
   template <typename Run>
   Reply run(const CallSpec& spec, Run run_on) {
     made_in.check("this ConnectionPool");
     Loan loan{slots, *topology, spec};
-    Connection& connection = loan.fit(clock.now());
-    const CallSpec timed_spec = timed(spec);
+    loan.open(clock.now());
+    const auto started = clock.now();
     try {
-      return run_on(connection, timed_spec);
+      return run_on(loan.connection(), spec);
     } catch (const IoError& error) {
-      // Not on another idle connection: what broke this one has broken its likes.
-      if (error.outcome() != Outcome::kNotApplied && spec.repeat != Repeat::kSafe) throw;
+      if (!may_repeat(error, spec)) throw;
     }
-    return run_on(loan.fresh(*timed_spec.deadline), timed_spec);
+    // On a new connection: what broke this one has broken the idle ones too.
+    const auto second = again(spec, started);
+    loan.renew(*second.deadline);
+    return run_on(loan.connection(), second);
   }
 
   HomeProcess made_in;
@@ -104,46 +125,32 @@ Pool::~Pool() {
 }
 
 Reply Pool::call(const CallSpec& spec, WriteRequest write) {
-  return impl_->run(spec, [&](Connection& connection, const CallSpec& timed) {
-    return connection.call(timed, write);
+  return impl_->run(spec, [&](Connection& connection, const CallSpec& each) {
+    return connection.call(each, write);
   });
 }
 
 Reply Pool::eval(const CallSpec& spec, const Script& script, std::span<const std::string_view> keys,
                  std::span<const std::string_view> args) {
-  return impl_->run(spec, [&](Connection& connection, const CallSpec& timed) {
-    return connection.eval(timed, script, keys, args);
+  return impl_->run(spec, [&](Connection& connection, const CallSpec& each) {
+    return connection.eval(each, script, keys, args);
   });
 }
 
 PipelineResult Pool::pipeline(const CallSpec& spec, WriteRequest write, TakeReply take) {
   impl_->made_in.check("this ConnectionPool");
-  std::optional<Loan> loan;
-  Connection* connection = nullptr;
-  const auto get = [&](auto obtain) -> std::optional<Error> {
-    try {
-      connection = &obtain();
-    } catch (const Error& error) {
-      return error;
-    }
-    return {};
-  };
-
-  if (auto error = get([&]() -> Connection& {
-        loan.emplace(impl_->slots, *impl_->topology, spec);
-        return loan->fit(impl_->clock.now());
-      })) {
+  Loan loan{impl_->slots, *impl_->topology, spec};
+  if (auto error = error_of([&] { loan.open(impl_->clock.now()); })) {
     return {.error = std::move(error)};
   }
-  const CallSpec timed = impl_->timed(spec);
-  auto result = connection->pipeline(timed, write, take);
-  const bool may_repeat = result.error && result.error->code() == Error::Code::kIo &&
-                          result.replies == 0 && (result.sent == 0 || spec.repeat == Repeat::kSafe);
-  if (!may_repeat) return result;
-  if (auto error = get([&]() -> Connection& { return loan->fresh(*timed.deadline); })) {
+  const auto started = impl_->clock.now();
+  auto result = loan.connection().pipeline(spec, write, take);
+  if (!result.error || result.replies > 0 || !may_repeat(*result.error, spec)) return result;
+  const auto second = impl_->again(spec, started);
+  if (auto error = error_of([&] { loan.renew(*second.deadline); })) {
     return {.error = std::move(error)};
   }
-  return connection->pipeline(timed, write, take);
+  return loan.connection().pipeline(second, write, take);
 }
 
 std::unique_ptr<Connection> Pool::connect(std::string_view key, std::stop_token stop) {

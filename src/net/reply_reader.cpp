@@ -140,18 +140,22 @@ redisReplyObjectFunctions* functions() noexcept {
 
 void ReplyReader::Free::operator()(redisReader* reader) const noexcept { redisReaderFree(reader); }
 
-ReplyReader::ReplyReader() { start_afresh(); }
+ReplyReader::ReplyReader() {
+  if (!start_afresh()) throw std::bad_alloc{};
+}
 ReplyReader::~ReplyReader() = default;
 
 bool ReplyReader::reads_resp3() noexcept { return kHasResp3<redisReplyObjectFunctions>; }
 
-void ReplyReader::start_afresh() {
+/// With an empty buffer; false if memory ran out, and then all is as it was.
+bool ReplyReader::start_afresh() noexcept {
   std::unique_ptr<redisReader, Free> reader{redisReaderCreateWithFunctions(functions())};
-  if (!reader) throw std::bad_alloc{};
+  if (!reader) return false;
   reader->privdata = &building_;
   reader->maxbuf = 0;  // its own cap would free the buffer at nearly every feed
   reader_ = std::move(reader);
   peak_ = 0;
+  return true;
 }
 
 bool ReplyReader::is_drained() const noexcept { return pending_.empty() && is_between_replies(); }

@@ -38,7 +38,7 @@ class ReplyReader {
   static bool reads_resp3() noexcept;
 
  private:
-  void start_afresh();
+  bool start_afresh() noexcept;
   bool is_between_replies() const noexcept;
   bool advance();
   [[noreturn]] void fail() const;

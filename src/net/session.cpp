@@ -56,9 +56,9 @@ class SetUp {
     const auto result = connection_.pipeline(
         spec, [this](RequestBuffer& request) { write(request); },
         [this](std::size_t index, Reply reply) { take(steps_[index], reply.root()); });
-    if (result.error) throw ConnectError{explain(*result.error)};
-    if (protocol_unknown_) return false;
+    if (protocol_unknown_ && !result.error) return false;
     if (refusal_) refusal_->raise();
+    if (result.error) give_up(*result.error);
     return true;
   }
 
@@ -116,20 +116,30 @@ class SetUp {
     const bool is_extra = step == Step::kSetName || step == Step::kClientId;
     if (is_extra && (error.prefix() == "NOPERM" || unknown_command)) return;
     // What follows a refusal is its echo: without AUTH, everything is refused.
-    if (!refusal_) refusal_ = classify(step, error);
+    if (!refusal_) refusal_ = classify(step, reply.text(), error);
   }
 
-  /// A server without a password answers AUTH with a plain ERR.
-  static Error classify(Step step, const Error& error) {
+  Error classify(Step step, std::string_view text, const Error& error) const {
+    // Said in place of any reply; the server then closes.
+    if (text.starts_with("ERR max number of clients")) return ConnectError{message(text)};
+    // What a server without a password answers to one.
     const bool signs_in = step == Step::kAuth || step == Step::kHello;
     if (signs_in && error.prefix() == "ERR") return AuthError{error.what(), error.prefix()};
     return error;
   }
 
-  /// A server that turns clients away (too many, protected mode) says so and closes.
-  std::string explain(const Error& broken) const {
-    return fmt::format("cannot connect to {}: {}", connection_.endpoint(),
-                       refusal_ ? refusal_->what() : broken.what());
+  [[noreturn]] void give_up(const Error& broken) const {
+    if (broken.code() == Error::Code::kProtocol) broken.raise();
+    throw ConnectError{
+        message(broken.code() == Error::Code::kTimeout
+                    ? fmt::format("the server accepted the connection, but did not answer in time; "
+                                  "connect_timeout is {} ms",
+                                  options_.connect_timeout.count())
+                    : "the server closed the connection before it had answered")};
+  }
+
+  std::string message(std::string_view why) const {
+    return fmt::format("cannot connect to {}: {}", connection_.endpoint(), why);
   }
 
   WireConnection& connection_;
@@ -160,7 +170,8 @@ Credentials credentials_of(const ConnectionOptions& options) {
 
 void set_up_session(WireConnection& connection, const ConnectionOptions& options,
                     const Credentials& credentials, TimePoint deadline, std::stop_token stop) {
-  const CallSpec spec{.command = "set-up", .key = {}, .stop = stop, .deadline = deadline};
+  const CallSpec spec{
+      .command = "set-up of a connection", .key = {}, .stop = stop, .deadline = deadline};
   if (SetUp{connection, options, credentials, options.resp_version}.run(spec)) return;
   SetUp{connection, options, credentials, 2}.run(spec);
 }

@@ -2,6 +2,7 @@
 
 #include <millrace/error.hpp>
 
+#include "core/printable.hpp"
 #include "net/connection.hpp"
 #include "net/deadline.hpp"
 #include "net/resolve.hpp"
@@ -112,30 +113,35 @@ void tune_tcp(int descriptor, Milliseconds idle) noexcept {
   set_option(descriptor, IPPROTO_TCP, TCP_KEEPCNT, 3);
 }
 
-[[noreturn]] void refuse(const ConnectionOptions& options, const Refusal& refusal) {
+[[noreturn]] void refuse(const ConnectionOptions& options, const Attempt& attempt,
+                         const Refusal& refusal) {
   const auto why = refusal.error_number == ETIMEDOUT
-                       ? fmt::format("not connected within {} ms (connect_timeout)",
-                                     options.connect_timeout.count())
+                       ? fmt::format("no connection within {} ms; connect_timeout is {} ms",
+                                     attempt.limit.count(), options.connect_timeout.count())
                        : system_message(refusal.error_number);
   throw ConnectError{fmt::format("cannot connect to {}: {}", endpoint_of(options), why)};
 }
 
 std::unique_ptr<Transport> connect_tcp(const ConnectionOptions& options, const Attempt& attempt) {
   const auto addresses = resolve(options.host, options.port);
-  Refusal refusal{};
+  std::optional<Refusal> first_refusal;
   for (std::size_t at = 0; at < addresses.size(); ++at) {
     // An address that does not answer leaves the others their share of the time.
     const auto now = attempt.clock.now();
-    const auto share = left_until(attempt.deadline, now) / static_cast<long>(addresses.size() - at);
+    const auto others = static_cast<long>(addresses.size() - at);
+    const auto deadline =
+        std::min(attempt.deadline, after(now, left_until(attempt.deadline, now) / others));
+    Refusal refusal;
     errno = 0;
     auto descriptor = take_over(redisConnectNonBlock(addresses[at].c_str(), options.port), refusal);
-    if (!descriptor) continue;
-    refusal = finish(descriptor->get(), attempt, std::min(attempt.deadline, after(now, share)));
-    if (refusal.error_number != 0) continue;
-    tune_tcp(descriptor->get(), options.tcp_keepalive);
-    return std::make_unique<SocketTransport>(descriptor->release(), attempt.clock);
+    if (descriptor) refusal = finish(descriptor->get(), attempt, deadline);
+    if (refusal.error_number == 0) {
+      tune_tcp(descriptor->get(), options.tcp_keepalive);
+      return std::make_unique<SocketTransport>(descriptor->release(), attempt.clock);
+    }
+    if (!first_refusal) first_refusal = refusal;
   }
-  refuse(options, refusal);
+  refuse(options, attempt, *first_refusal);
 }
 
 std::unique_ptr<Transport> connect_unix(const ConnectionOptions& options, const Attempt& attempt) {
@@ -150,8 +156,8 @@ std::unique_ptr<Transport> connect_unix(const ConnectionOptions& options, const 
     }
     // The server's queue is full, and for a Unix socket nothing tells when it no longer is.
     const auto now = attempt.clock.now();
-    if (refusal.error_number != EAGAIN) refuse(options, refusal);
-    if (now >= attempt.deadline) refuse(options, {ETIMEDOUT});
+    if (refusal.error_number != EAGAIN) refuse(options, attempt, refusal);
+    if (now >= attempt.deadline) refuse(options, attempt, {ETIMEDOUT});
     poll_until(-1, {}, attempt.wakeup, std::min(attempt.deadline, after(now, kPause)),
                attempt.clock);
     if (attempt.stop.stop_requested()) throw Interrupted{};
@@ -161,9 +167,11 @@ std::unique_ptr<Transport> connect_unix(const ConnectionOptions& options, const 
 }  // namespace
 
 std::string endpoint_of(const ConnectionOptions& options) {
-  if (!options.unix_socket.empty()) return options.unix_socket;
-  const bool is_ipv6 = options.host.find(':') != std::string::npos;
-  return fmt::format(fmt::runtime(is_ipv6 ? "[{}]:{}" : "{}:{}"), options.host, options.port);
+  if (!options.unix_socket.empty()) return printable(options.unix_socket);
+  const auto host = printable(options.host);
+  const bool is_ipv6 = host.find(':') != std::string::npos;
+  return is_ipv6 ? fmt::format("[{}]:{}", host, options.port)
+                 : fmt::format("{}:{}", host, options.port);
 }
 
 std::unique_ptr<Transport> connect_socket(const ConnectionOptions& options,

@@ -14,6 +14,7 @@ namespace millrace::detail {
 
 /// How far a connection attempt may go.
 struct Attempt {
+  Milliseconds limit;  ///< As messages show it.
   TimePoint deadline;
   std::stop_token stop;
   const Wakeup* wakeup;  ///< Signalled when `stop` is; null if it never can be.

@@ -17,13 +17,15 @@ Standalone::Standalone(ConnectionOptions options, const Clock& clock)
 std::unique_ptr<Connection> Standalone::connect(std::string_view, TimePoint deadline,
                                                 std::stop_token stop) {
   if (stop.stop_requested()) throw Interrupted{};
-  deadline = std::min(deadline, after(clock_->now(), options_.connect_timeout));
+  const auto now = clock_->now();
+  deadline = std::min(deadline, after(now, options_.connect_timeout));
   const auto credentials = credentials_of(options_);
 
   std::optional<Wakeup> wakeup;
   if (stop.stop_possible()) wakeup.emplace();
   const std::stop_callback wake{stop, [&wakeup] { wakeup->signal(); }};
-  auto transport = connect_socket(options_, {.deadline = deadline,
+  auto transport = connect_socket(options_, {.limit = left_until(deadline, now),
+                                             .deadline = deadline,
                                              .stop = stop,
                                              .wakeup = wakeup ? &*wakeup : nullptr,
                                              .clock = *clock_});
