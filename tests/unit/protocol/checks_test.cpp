@@ -1,0 +1,138 @@
+#include "protocol/checks.hpp"
+
+#include <millrace/error.hpp>
+
+#include "protocol/request.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace millrace::detail {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kTooLarge = std::uint64_t{1} << 63;
+const std::chrono::system_clock::time_point kNow{1'000'000ms};
+
+/// What the refusal says; empty if nothing is refused.
+template <typename Check>
+std::string refusal_of(Check check) {
+  try {
+    check();
+    return {};
+  } catch (const InvalidArgument& error) {
+    return error.what();
+  }
+}
+
+TEST(Checks, RefuseEmptyNames) {
+  EXPECT_EQ(refusal_of([] { checks::name("group", ""); }), "the group is empty: it needs a name");
+  EXPECT_EQ(refusal_of([] { checks::name("group", "\n"); }), "");
+}
+
+TEST(Checks, RefuseCountsThatTheServerReadsAnotherWay) {
+  EXPECT_EQ(refusal_of([] { checks::count("count", 0); }),
+            "count is 0: it has to be from 1 to 9223372036854775807");
+  EXPECT_NE(refusal_of([] { checks::count("count", kTooLarge); }), "");
+  EXPECT_EQ(refusal_of([] { checks::count("count", kTooLarge - 1); }), "");
+}
+
+TEST(Checks, RefuseReadsThatCannotWork) {
+  EXPECT_EQ(refusal_of([] { checks::read({}); }), "");
+  EXPECT_EQ(refusal_of([] { checks::read({.block = 0ms}); }), "");
+  EXPECT_NE(refusal_of([] { checks::read({.count = 0}); }).find("ReadOptions::count is 0"),
+            std::string::npos);
+  EXPECT_EQ(refusal_of([] { checks::read({.block = -1ms}); }),
+            "block is -1 ms: it has to be 0 ms or more");
+  EXPECT_NE(refusal_of([] { checks::read({.block = Milliseconds::max()}); }), "");
+}
+
+TEST(Checks, RefuseAutoclaimsThatCannotWork) {
+  EXPECT_EQ(refusal_of([] { checks::autoclaim({}); }), "");
+  EXPECT_EQ(refusal_of([] { checks::autoclaim({.min_idle = 0ms}); }), "");
+  EXPECT_NE(refusal_of([] { checks::autoclaim({.min_idle = -1ms}); }), "");
+  EXPECT_NE(refusal_of([] { checks::autoclaim({.count = 0}); }), "");
+  EXPECT_NE(refusal_of([] { checks::autoclaim({.count = (kTooLarge - 1) / 16 + 1}); }), "");
+  EXPECT_EQ(refusal_of([] { checks::autoclaim({.count = (kTooLarge - 1) / 16}); }), "");
+  EXPECT_EQ(refusal_of([] { checks::autoclaim({.max_pages = 0}); }),
+            "AutoclaimOptions::max_pages is 0: it has to be 1 or more");
+}
+
+TEST(Checks, RefuseAnIdleTimeThatTheServerTakesForTheOpposite) {
+  EXPECT_EQ(refusal_of([] { checks::claim({.idle = 1'000'000ms}, kNow); }), "");
+  EXPECT_EQ(refusal_of([] { checks::claim({.idle = 1'000'001ms}, kNow); }),
+            "ClaimOptions::idle is 1000001 ms: it has to be at most the time since 1970");
+  EXPECT_NE(refusal_of([] { checks::claim({.idle = -1ms}, kNow); }), "");
+}
+
+TEST(Checks, RefuseClaimsThatCannotWork) {
+  EXPECT_EQ(refusal_of([] { checks::claim({}, kNow); }), "");
+  EXPECT_EQ(refusal_of([] { checks::claim({.delivery_count = 0}, kNow); }), "");
+  EXPECT_NE(refusal_of([] { checks::claim({.delivery_count = kTooLarge}, kNow); }), "");
+  EXPECT_NE(refusal_of([] { checks::claim({.idle = 1ms, .time = kNow}, kNow); }), "");
+  EXPECT_NE(refusal_of(
+                [] { checks::claim({.time = std::chrono::system_clock::time_point{-1ms}}, kNow); }),
+            "");
+}
+
+TEST(Checks, RefusePendingQueriesThatCannotWork) {
+  EXPECT_EQ(refusal_of([] { checks::pending({}); }), "");
+  EXPECT_NE(refusal_of([] { checks::pending({.count = 0}); }), "");
+  EXPECT_NE(refusal_of([] { checks::pending({.consumer = ""}); }), "");
+  EXPECT_NE(refusal_of([] { checks::pending({.min_idle = -1ms}); }), "");
+}
+
+TEST(Checks, RefuseTrimsThatCannotWork) {
+  EXPECT_EQ(refusal_of([] { checks::trim(Trim::max_len(0)); }), "");
+  EXPECT_NE(refusal_of([] { checks::trim(Trim::max_len(kTooLarge)); }).find("Trim::max_len"),
+            std::string::npos);
+  EXPECT_NE(refusal_of([] { checks::trim(Trim::max_len(1).limit(kTooLarge)); }).find("Trim::limit"),
+            std::string::npos);
+}
+
+TEST(Checks, RefuseStreamsThatCannotWork) {
+  EXPECT_EQ(refusal_of([] { checks::stream({}); }), "");
+  EXPECT_EQ(refusal_of([] { checks::stream({.claim_min_idle = 0ms}); }),
+            "StreamOptions::claim_min_idle is 0 ms: it has to be more than 0 ms");
+  EXPECT_NE(refusal_of([] { checks::stream({.retention = Trim::max_len(kTooLarge)}); }), "");
+}
+
+TEST(Checks, RefuseAnEntryWithoutFields) {
+  EXPECT_EQ(refusal_of([] { checks::entry({}, {}, OwnedFields{}); }),
+            "an entry without fields: it has to have at least one");
+  const Field first[] = {{"type", "t"}};
+  EXPECT_EQ(refusal_of([&] { checks::entry({}, first, OwnedFields{}); }), "");
+}
+
+TEST(Checks, RefuseTheIdThatNoEntryCanHave) {
+  EXPECT_NE(refusal_of([] { checks::entry({.id = AddId::exactly({})}, {}, {{"f", "v"}}); }), "");
+  EXPECT_EQ(refusal_of([] { checks::entry({.id = AddId::at_ms(0)}, {}, {{"f", "v"}}); }), "");
+}
+
+TEST(Checks, RefuseMoreArgumentsThanOneCommandMayHave) {
+  const std::vector<Field> most((RequestBuffer::kMaxArguments - 3) / 2, Field{"f", "v"});
+  EXPECT_EQ(refusal_of([&] { checks::entry({}, {}, most); }), "");
+  const std::vector<Field> more(most.size() + 1, Field{"f", "v"});
+  EXPECT_NE(refusal_of([&] { checks::entry({}, {}, more); }).find("1048576"), std::string::npos);
+}
+
+TEST(Checks, RefuseAValueThatIsTooLong) {
+  // Only the size is looked at, so no such string has to exist.
+  const Field most[] = {{"f", std::string_view{"x", RequestBuffer::kMaxArgumentBytes}}};
+  const Field more[] = {{"f", std::string_view{"x", RequestBuffer::kMaxArgumentBytes + 1}}};
+  EXPECT_EQ(refusal_of([&] { checks::entry({}, most, OwnedFields{}); }), "");
+  EXPECT_NE(refusal_of([&] { checks::entry({}, more, OwnedFields{}); }).find("512 MiB"),
+            std::string::npos);
+  const auto refused = checks::refusal({}, more, OwnedFields{});
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->code(), Error::Code::kInvalidArgument);
+  EXPECT_FALSE(checks::refusal({}, most, OwnedFields{}));
+}
+
+}  // namespace
+}  // namespace millrace::detail
