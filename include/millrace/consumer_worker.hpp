@@ -77,7 +77,8 @@ class Handler {
             std::is_void_v<std::invoke_result_t<std::decay_t<F>&, const Delivery&>>))
       Handler(
           F&& callable) {  // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload)
-    if constexpr (requires { callable == nullptr; }) {
+    using Plain = std::remove_reference_t<F>;
+    if constexpr (requires { callable == nullptr; } && !std::is_function_v<Plain>) {
       if (callable == nullptr) throw InvalidArgument{"the handler is an empty function"};
     }
     callable_ = std::make_unique<Model<std::decay_t<F>>>(std::forward<F>(callable));
