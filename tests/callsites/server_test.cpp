@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "support/throwaway_server.hpp"
+#include "support/server_test.hpp"
 #include "support/wait_until.hpp"
 
 namespace millrace {
@@ -22,10 +22,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class ServerCalls : public testing::Test {
+class ServerCalls : public test::ServerTest {
  protected:
   /// A stream with the entries 1-0, 2-0 and 3-0, each with one field i.
   void SetUp() override {
+    ServerTest::SetUp();
     for (const auto* i : {"1", "2", "3"}) {
       stream.add({{"i", i}}, {.id = AddId::exactly(StreamId::parse(i))});
     }
@@ -37,8 +38,7 @@ class ServerCalls : public testing::Test {
     return stream.consume(group, "a");
   }
 
-  test::ThrowawayServer server{};
-  ConnectionPool pool{server.options()};
+  ConnectionPool pool{server().options()};
   EventStream stream{pool, "k"};
   const StreamId a{1, 0}, b{2, 0};
 };
@@ -98,6 +98,8 @@ TEST_F(ServerCalls, LoopOverWhatACallReturns) {
   EXPECT_EQ(seen, "123");
 
   deliver("g");
+  ASSERT_TRUE(
+      test::wait_until([&] { return stream.pending_entries("g", {.min_idle = 1ms}).size() == 3; }));
   seen.clear();
   for (auto& e : stream.autoclaim("g", "b", {.min_idle = 1ms}).claimed) seen += e.at("i");
   EXPECT_EQ(seen, "123");
@@ -148,7 +150,7 @@ TEST_F(ServerCalls, ReplayARange) {
 
 TEST_F(ServerCalls, AWorkerOfTemporariesWorks) {
   std::atomic<int> handled = 0;
-  ConsumerWorker worker{EventStream{ConnectionPool{server.options()}, "k"},
+  ConsumerWorker worker{EventStream{ConnectionPool{server().options()}, "k"},
                         WorkerOptions{.group = "g", .group_start = GroupStart::beginning()},
                         [&handled](const Delivery&) { ++handled; }};
   worker.start();

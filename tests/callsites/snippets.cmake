@@ -42,10 +42,14 @@ function(callsites_add_compiler name id)
     FIXTURES_SETUP callsites_prelude_${name})
 endfunction()
 
-# callsites_compile_without_a_warning(<file>...)
+# callsites_compile_without_a_warning(<file>...): under the other compilers. The one that builds
+# millrace has them in a target, which is stricter: some warnings come with code generation only.
 function(callsites_compile_without_a_warning)
   list(TRANSFORM ARGN PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/" OUTPUT_VARIABLE files)
   foreach(compiler IN LISTS callsites_compilers)
+    if(callsites_${compiler} STREQUAL CMAKE_CXX_COMPILER)
+      continue()
+    endif()
     add_test(NAME callsites.${compiler}.compile_without_a_warning
       COMMAND "${callsites_${compiler}}" ${callsites_flags} -Werror -fsyntax-only ${files}
       COMMAND_EXPAND_LISTS)
