@@ -26,8 +26,8 @@ enum class Repeat : bool {
 
 /// What a call is, for deadlines, routing, messages and repetition.
 struct CallSpec {
-  std::string_view command;  ///< As messages show it: "XADD", "XGROUP CREATE".
-  std::string_view key;      ///< Decides which server; shown in messages.
+  std::string_view command{};  ///< As messages show it: "XADD", "XGROUP CREATE".
+  std::string_view key{};      ///< Decides which server; shown in messages.
   Repeat repeat = Repeat::kNever;
   Milliseconds block{0};   ///< Comes on top of the command time-out.
   std::stop_token stop{};  ///< Ends the wait for a reply with Interrupted.

@@ -72,10 +72,12 @@ Exchange::Failure Exchange::send() {
 /// A server that turns a client away says why, and then closes: the reason is worth more than
 /// "broken pipe".
 void Exchange::read_last_words() {
-  do {
-    more_to_read_ = false;
-    if (receive()) return;
-  } while (more_to_read_);
+  for (;;) {
+    const IoResult io = stream_.transport.receive(stream_.buffer);
+    if (io.status != Status::kDone) return;
+    stream_.reader.feed({stream_.buffer.data(), io.bytes});
+    if (take_replies()) return;
+  }
 }
 
 Exchange::Failure Exchange::wait() {

@@ -166,6 +166,7 @@ bool ReplyReader::is_between_replies() const noexcept {
 }
 
 std::optional<Reply> ReplyReader::next() {
+  if (reader_->err != 0) fail();
   for (;;) {
     // Asked with nothing to read, hiredis would begin a reply, and is_drained() could not tell.
     if (is_between_replies() && !advance()) return std::nullopt;
