@@ -2,6 +2,18 @@
 
 namespace millrace::detail {
 
+std::vector<Work> hold_new(const Shared& shared, const EntryBatch& entries, TimePoint sent_at) {
+  std::vector<Work> batch;
+  batch.reserve(entries.size());
+  for (const Entry& entry : entries) {
+    shared.group.seen(entry.id());
+    const auto ticket = shared.ledger.take(entry.id());
+    if (ticket) batch.push_back({.ticket = *ticket, .entry = entry, .leased_at = sent_at});
+  }
+  count(shared.counters.delivered, batch.size());
+  return batch;
+}
+
 std::vector<Work> hold_taken(const Shared& shared, const scripts::Taken& taken, TimePoint sent_at) {
   std::vector<Work> batch;
   std::vector<StreamId> ids;

@@ -8,6 +8,10 @@
 
 namespace millrace::detail {
 
+/// Holds entries that were delivered for the first time. Those that are held already are left out:
+/// a group that is made again delivers them once more. `entries` must outlive the result.
+std::vector<Work> hold_new(const Shared& shared, const EntryBatch& entries, TimePoint sent_at);
+
 /// Holds the entries of a page that was taken over, and tells of them. Those that are held already
 /// are left out: they come back wherever they are listed, and are being seen to. `taken` must
 /// outlive the result.

@@ -11,24 +11,29 @@ namespace millrace::detail {
 
 /// Where a read that waits on the server can be found, so that a stop can end it.
 ///
-/// Invariant: once close() has returned, enter() says no. So whoever closes the gate and then finds
-/// nobody inside knows that no read is outstanding, and none will be.
+/// Invariant: once close() has returned, no visit is allowed. So whoever closes the gate and then
+/// finds nobody inside knows that no read is outstanding, and none will be.
 class ReadGate {
  public:
-  /// A read is about to be sent on the connection with this client id. False: do not.
-  bool enter(std::uint64_t client_id) {
-    std::lock_guard lock{mutex_};
-    if (closed_) return false;
-    inside_ = client_id;
-    return true;
-  }
+  /// From before a read is sent until its reply was taken, or never will be.
+  class Visit {
+   public:
+    /// On the connection with this client id.
+    Visit(ReadGate& gate, std::uint64_t client_id)
+        : gate_{gate}, is_allowed_{gate.enter(client_id)} {}
+    Visit(const Visit&) = delete;
+    Visit& operator=(const Visit&) = delete;
+    ~Visit() {
+      if (is_allowed_) gate_.leave();
+    }
 
-  /// Its reply was taken, or never will be.
-  void leave() {
-    std::lock_guard lock{mutex_};
-    inside_.reset();
-    left_.notify_all();
-  }
+    /// False: a stop has come, do not read.
+    bool is_allowed() const noexcept { return is_allowed_; }
+
+   private:
+    ReadGate& gate_;
+    const bool is_allowed_;
+  };
 
   void close() {
     std::lock_guard lock{mutex_};
@@ -47,6 +52,19 @@ class ReadGate {
   }
 
  private:
+  bool enter(std::uint64_t client_id) {
+    std::lock_guard lock{mutex_};
+    if (closed_) return false;
+    inside_ = client_id;
+    return true;
+  }
+
+  void leave() {
+    std::lock_guard lock{mutex_};
+    inside_.reset();
+    left_.notify_all();
+  }
+
   mutable std::mutex mutex_;
   std::condition_variable left_;
   std::optional<std::uint64_t> inside_;

@@ -118,57 +118,44 @@ void Reader::reap_if_due() {
 
 void Reader::read() {
   if (shared_.ledger.acks_failing()) flush_acks();
+  Acknowledging acks{shared_, kMostAcks};
+  const TimePoint sent_at = shared_.clock.now();
+  const EntryBatch entries = read_new(acks);
+  well();
+  handle(hold_new(shared_, entries, sent_at));
+  if (acks.error()) acks.error()->raise();
+}
+
+EntryBatch Reader::read_new(Acknowledging& acks) {
+  const ReadGate::Visit visit{shared_.gate, connection_->client_id()};
+  if (!visit.is_allowed()) return {};
   const ReadOptions options{.count = config_.prefetch,
                             .block = probing_ || sweeping_ ? Milliseconds{0} : config_.block};
-  if (!shared_.gate.enter(connection_->client_id())) return;
-  const TimePoint sent_at = shared_.clock.now();
-  Acknowledging acks{shared_, kMostAcks};
   Reply reply;
-  std::optional<Error> refused;
-  PipelineResult result;
-  try {
-    // A server may start the block time anew when a peer wins the entry that woke it: hence twice.
-    result = connection_->pipeline(
-        {.command = "XREADGROUP",
-         .key = config_.key,
-         .block = 2 * options.block,
-         .stop = interrupted_.get_token()},
-        [&](RequestBuffer& request) {
-          acks.write(request);  // first: what stands behind a read that waits, waits with it
-          commands::xreadgroup(request, config_.key, config_.group, config_.consumer, options);
-        },
-        [&](std::size_t index, Reply next) {
-          if (index < acks.commands()) {
-            acks.settle(next.root());
-          } else if (next.root().is_error()) {
-            refused = server_error(
-                next.root().text(),
-                {.command = "XREADGROUP", .key = config_.key, .endpoint = connection_->endpoint()});
-          } else {
-            reply = std::move(next);
-          }
-        });
-  } catch (...) {
-    shared_.gate.leave();
-    throw;
-  }
-  shared_.gate.leave();
+  // A server may start the block time anew when a peer wins the entry that woke it: hence twice.
+  const PipelineResult result = connection_->pipeline(
+      {.command = "XREADGROUP",
+       .key = config_.key,
+       .block = 2 * options.block,
+       .stop = interrupted_.get_token()},
+      [&](RequestBuffer& request) {
+        acks.write(request);  // first: what stands behind a read that waits, waits with it
+        commands::xreadgroup(request, config_.key, config_.group, config_.consumer, options);
+      },
+      [&](std::size_t index, Reply next) {
+        if (index < acks.commands()) {
+          acks.settle(next.root());
+        } else {
+          reply = std::move(next);
+        }
+      });
   if (result.error) result.error->raise();
-  if (refused) refused->raise();
-
-  const EntryBatch entries = decode::read(std::move(reply));
-  well();
-  std::vector<Work> batch;
-  batch.reserve(entries.size());
-  for (const Entry& entry : entries) {
-    shared_.group.seen(entry.id());
-    if (const auto ticket = shared_.ledger.take(entry.id())) {
-      batch.push_back({.ticket = *ticket, .entry = entry, .leased_at = sent_at});
-    }
+  if (reply.root().is_error()) {
+    server_error(reply.root().text(),
+                 {.command = "XREADGROUP", .key = config_.key, .endpoint = connection_->endpoint()})
+        .raise();
   }
-  count(shared_.counters.delivered, batch.size());
-  handle(batch);
-  if (acks.error()) acks.error()->raise();
+  return decode::read(std::move(reply));
 }
 
 void Reader::handle(const std::vector<Work>& batch) {

@@ -2,6 +2,7 @@
 
 #include "core/backoff.hpp"
 #include "core/clock.hpp"
+#include "worker/acknowledging.hpp"
 #include "worker/faults.hpp"
 #include "worker/handling.hpp"
 #include "worker/shared.hpp"
@@ -47,6 +48,7 @@ class Reader {
   void recover();
   void reap_if_due();
   void read();
+  EntryBatch read_new(Acknowledging& acks);
   bool wait_while_paused();
 
   void flush_acks();
