@@ -63,19 +63,6 @@ std::optional<Descriptor> take_over(redisContext* context, Refusal& refusal) {
   return descriptor;
 }
 
-/// A connection to a local port that nobody listens on can meet itself (both ends get that port),
-/// and would then read its own commands as replies.
-bool has_met_itself(int descriptor) noexcept {
-  sockaddr_storage ours{};
-  sockaddr_storage theirs{};
-  socklen_t ours_size = sizeof(ours);
-  socklen_t theirs_size = sizeof(theirs);
-  return ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&ours), &ours_size) == 0 &&
-         ::getpeername(descriptor, reinterpret_cast<sockaddr*>(&theirs), &theirs_size) == 0 &&
-         (ours.ss_family == AF_INET || ours.ss_family == AF_INET6) && ours_size == theirs_size &&
-         std::memcmp(&ours, &theirs, ours_size) == 0;
-}
-
 /// Waits until the connection stands.
 Refusal finish(int descriptor, const Attempt& attempt, TimePoint deadline) {
   for (;;) {
@@ -165,6 +152,17 @@ std::unique_ptr<Transport> connect_unix(const ConnectionOptions& options, const 
 }
 
 }  // namespace
+
+bool has_met_itself(int descriptor) noexcept {
+  sockaddr_storage ours{};
+  sockaddr_storage theirs{};
+  socklen_t ours_size = sizeof(ours);
+  socklen_t theirs_size = sizeof(theirs);
+  return ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&ours), &ours_size) == 0 &&
+         ::getpeername(descriptor, reinterpret_cast<sockaddr*>(&theirs), &theirs_size) == 0 &&
+         (ours.ss_family == AF_INET || ours.ss_family == AF_INET6) && ours_size == theirs_size &&
+         std::memcmp(&ours, &theirs, ours_size) == 0;
+}
 
 std::string endpoint_of(const ConnectionOptions& options) {
   if (!options.unix_socket.empty()) return printable(options.unix_socket);

@@ -29,4 +29,8 @@ std::string endpoint_of(const ConnectionOptions& options);
 /// time counts.
 std::unique_ptr<Transport> connect_socket(const ConnectionOptions& options, const Attempt& attempt);
 
+/// A connection to a local port that nobody listens on can meet itself (both ends are given that
+/// port), and would then read its own commands as replies.
+bool has_met_itself(int descriptor) noexcept;
+
 }  // namespace millrace::detail
