@@ -155,7 +155,7 @@ TEST_P(Append, AnAppendThatNeverArrivedIsUnknownAsWell) {
   EXPECT_EQ(s().length(), 0U);
 }
 
-TEST_P(Append, AnExactIdThatNeverArrivedIsAppendedAfterAll) {
+TEST_P(Append, AnExactIdThatNeverArrivedIsSentOnceMore) {
   Proxy proxy{server()};
   const EventStream stream = behind(proxy);
   proxy.lose_request("XADD");
@@ -182,6 +182,19 @@ TEST_P(Append, AMessageNamesCommandKeyAndEndpointAndNoPayload) {
   EXPECT_THAT(error.what(), HasSubstr("orders"));
   EXPECT_THAT(error.what(), HasSubstr(options().unix_socket));
   EXPECT_THAT(error.what(), ::testing::Not(HasSubstr("hidden")));
+}
+
+TEST_P(Append, AnExactIdThatAnotherEntryHasIsNotTakenForTheLostOne) {
+  append(s(), {{5, 0}});
+  Proxy proxy{server()};
+  const EventStream stream = behind(proxy);
+  proxy.lose_reply_to("XADD");
+  const auto error = thrown<ServerError>([&] {
+    stream.add({{"f", "another"}}, {.id = AddId::exactly({5, 0})});
+  });
+  EXPECT_EQ(error.outcome(), Outcome::kNotApplied);
+  EXPECT_TRUE(proxy.has_lost());
+  EXPECT_EQ(text(s().replay()), "5-0[f=v]");
 }
 
 MILLRACE_ON_BOTH_PROTOCOLS(Append);

