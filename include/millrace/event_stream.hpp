@@ -68,7 +68,8 @@ class MILLRACE_EXPORT EventStream {
   /// Appends an entry. nullopt: `create_stream` is false and there is no stream.
   ///
   /// An append whose reply was lost throws with Outcome::kUnknown and is not repeated, unless its
-  /// id is exact: then the stream is asked whether the entry is there. No fields are refused.
+  /// id is exact: then it is sent once more, and where the server refuses it now, the stream is
+  /// asked whether this very entry is there. An entry without fields is refused.
   std::optional<StreamId> add(Fields fields, const AddOptions& options = {}) const;
 
   /// Appends many in one round trip; see produce_batch. A trim is applied once, after the last one.

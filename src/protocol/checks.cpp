@@ -36,11 +36,10 @@ void time(std::string_view option, Milliseconds time) {
   if (time.count() < 0) refuse(option, fmt::format("{} ms", time.count()), "0 ms or more");
 }
 
-void argument(std::size_t bytes) {
+void argument(std::string_view what, std::size_t bytes) {
   if (bytes > RequestBuffer::kMaxArgumentBytes) {
-    throw InvalidArgument{fmt::format(
-        "a field with a name or value of {} bytes is over the limit of 512 MiB ({} bytes)", bytes,
-        RequestBuffer::kMaxArgumentBytes)};
+    throw InvalidArgument{fmt::format("the {} of {} bytes is over the limit of 512 MiB ({} bytes)",
+                                      what, bytes, RequestBuffer::kMaxArgumentBytes)};
   }
 }
 
@@ -48,6 +47,15 @@ void argument(std::size_t bytes) {
 
 void name(std::string_view what, std::string_view name) {
   if (name.empty()) throw InvalidArgument{fmt::format("the {} is empty: it needs a name", what)};
+  argument(what, name.size());
+}
+
+void words(std::string_view command, std::size_t words) {
+  if (words > RequestBuffer::kMaxArguments) {
+    throw InvalidArgument{
+        fmt::format("{} with {} arguments is over the limit of {} arguments a command", command,
+                    words, RequestBuffer::kMaxArguments)};
+  }
 }
 
 void count(std::string_view option, std::size_t count) {
@@ -135,15 +143,10 @@ void entry(const commands::AddTerms& terms, std::span<const Field> first, const 
   if (terms.id.kind() == AddId::Kind::kExact && terms.id.id() == StreamId::min()) {
     throw InvalidArgument{"AddOptions::id is 0-0: it has to be greater than that"};
   }
-  const std::size_t words = commands::xadd_words(terms, first.size() + rest.size());
-  if (words > RequestBuffer::kMaxArguments) {
-    throw InvalidArgument{
-        fmt::format("an entry of {} fields makes a command of {} arguments, over the limit of {}",
-                    first.size() + rest.size(), words, RequestBuffer::kMaxArguments)};
-  }
+  checks::words("XADD", commands::xadd_words(terms, first.size() + rest.size()));
   const auto check = [](const Field& field) {
-    argument(field.first.size());
-    argument(field.second.size());
+    argument("name of a field", field.first.size());
+    argument("value of a field", field.second.size());
   };
   for (const Field& field : first) check(field);
   rest.for_each(check);

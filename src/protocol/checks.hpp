@@ -15,8 +15,11 @@
 /// throws InvalidArgument, which names the option, its value and the rule.
 namespace millrace::detail::checks {
 
-/// A group, a consumer or a key: not empty.
+/// A group, a consumer or a key: not empty, and not longer than an argument may be.
 void name(std::string_view what, std::string_view name);
+
+/// A command of so many words: not more than one may have.
+void words(std::string_view command, std::size_t words);
 
 /// A COUNT: from 1 to what the server can read. Zero means "all" to some commands and "none" to
 /// others, so it is never sent.

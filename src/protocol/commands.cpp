@@ -162,7 +162,7 @@ void xreadgroup_pending(RequestBuffer& request, std::string_view key, std::strin
 
 void xack(RequestBuffer& request, std::string_view key, std::string_view group,
           std::span<const StreamId> ids) {
-  request.command("XACK", 3 + ids.size()).arg(key).arg(group);
+  request.command("XACK", xack_words(ids.size())).arg(key).arg(group);
   all_ids(request, ids);
 }
 
@@ -181,13 +181,20 @@ void xpending_entries(RequestBuffer& request, std::string_view key, std::string_
   if (query.consumer) request.arg(*query.consumer);
 }
 
+std::size_t xclaim_words(std::size_t ids, const ClaimOptions& options, Payload payload) {
+  return 5 + ids + (options.idle ? 2 : 0) + (options.time ? 2 : 0) +
+         (options.delivery_count ? 2 : 0) + (options.force ? 1 : 0) +
+         (payload == Payload::kIdsOnly ? 1 : 0) + (options.last_id ? 2 : 0);
+}
+
 void xclaim(RequestBuffer& request, std::string_view key, std::string_view group,
             std::string_view consumer, Milliseconds min_idle, std::span<const StreamId> ids,
             const ClaimOptions& options, Payload payload) {
-  const std::size_t words = 5 + ids.size() + (options.idle ? 2 : 0) + (options.time ? 2 : 0) +
-                            (options.delivery_count ? 2 : 0) + (options.force ? 1 : 0) +
-                            (payload == Payload::kIdsOnly ? 1 : 0) + (options.last_id ? 2 : 0);
-  request.command("XCLAIM", words).arg(key).arg(group).arg(consumer).arg(number(min_idle));
+  request.command("XCLAIM", xclaim_words(ids.size(), options, payload))
+      .arg(key)
+      .arg(group)
+      .arg(consumer)
+      .arg(number(min_idle));
   all_ids(request, ids);
   if (options.idle) request.arg("IDLE").arg(number(*options.idle));
   if (options.time) request.arg("TIME").arg(since_epoch(*options.time));
@@ -233,7 +240,7 @@ void xtrim(RequestBuffer& request, std::string_view key, const TrimTerms& terms)
 }
 
 void xdel(RequestBuffer& request, std::string_view key, std::span<const StreamId> ids) {
-  request.command("XDEL", 2 + ids.size()).arg(key);
+  request.command("XDEL", xdel_words(ids.size())).arg(key);
   all_ids(request, ids);
 }
 

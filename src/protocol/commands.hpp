@@ -40,7 +40,7 @@ struct AddTerms {
   bool create_stream = true;
 };
 
-/// How many words an XADD of `fields` fields has.
+/// How many words a command has, for those whose size its caller decides.
 std::size_t xadd_words(const AddTerms& terms, std::size_t fields);
 
 /// The fields `first`, then `rest`.
@@ -60,6 +60,7 @@ void xreadgroup(RequestBuffer& request, std::string_view key, std::string_view g
 void xreadgroup_pending(RequestBuffer& request, std::string_view key, std::string_view group,
                         std::string_view consumer, StreamId after, std::size_t count);
 
+inline std::size_t xack_words(std::size_t ids) { return 3 + ids; }
 void xack(RequestBuffer& request, std::string_view key, std::string_view group,
           std::span<const StreamId> ids);
 
@@ -74,6 +75,7 @@ enum class Payload : bool {
   kIdsOnly,  ///< JUSTID: and delivery counts are kept.
 };
 
+std::size_t xclaim_words(std::size_t ids, const ClaimOptions& options, Payload payload);
 void xclaim(RequestBuffer& request, std::string_view key, std::string_view group,
             std::string_view consumer, Milliseconds min_idle, std::span<const StreamId> ids,
             const ClaimOptions& options, Payload payload);
@@ -89,6 +91,7 @@ void xrevrange(RequestBuffer& request, std::string_view key, const RangeEnd& end
                const RangeStart& start, std::size_t count);
 
 void xtrim(RequestBuffer& request, std::string_view key, const TrimTerms& terms);
+inline std::size_t xdel_words(std::size_t ids) { return 2 + ids; }
 void xdel(RequestBuffer& request, std::string_view key, std::span<const StreamId> ids);
 void xlen(RequestBuffer& request, std::string_view key);
 void xsetid(RequestBuffer& request, std::string_view key, StreamId id);

@@ -13,7 +13,7 @@ namespace {
 
 using Code = Error::Code;
 
-/// What a first word stands for, and what its reader can do about it.
+/// What an error stands for, and what its reader can do about it.
 struct Meaning {
   std::string_view prefix;
   Code code;
@@ -42,31 +42,36 @@ constexpr std::array kMeanings{
 
 std::string_view first_word(std::string_view line) { return line.substr(0, line.find(' ')); }
 
-/// Errors whose first word alone does not tell. Texts as Redis 7.0 to 8.6 and Valkey 8.0 to 9.1
-/// have them; a script adds ` script: <sha>, on …` to what its commands answer.
+/// An error whose first word alone does not tell.
+struct Text {
+  std::string_view beginning;
+  Meaning meaning;
+};
+
+/// Texts as Redis 7.0 to 8.6 and Valkey 8.0 to 9.1 have them; a script adds ` script: <sha>, on …`
+/// to what its commands answer.
 constexpr std::array kTexts{
     // A blocked XREADGROUP, Redis 7.0 only; every other UNBLOCKED is about this client alone.
-    Meaning{"UNBLOCKED the stream key no longer exists", Code::kNoGroup,
-            "ensure_group() makes the group and the stream"},
-    // XINFO and XSETID of a missing stream.
-    Meaning{"ERR no such key", Code::kNoGroup, "there is no such stream"},
-    // XGROUP of a missing stream.
-    Meaning{"ERR The XGROUP subcommand requires the key to exist", Code::kNoGroup,
-            "there is no such stream"},
-    // What NOPERM becomes inside a script.
-    Meaning{"ERR ACL failure in script", Code::kPermission,
-            "grant it to the user with ACL SETUSER"},
-    Meaning{"ERR The user executing the script can't", Code::kPermission,
-            "grant it to the user with ACL SETUSER"},
-    Meaning{"ERR unknown command", Code::kServer,
-            "this server is too old for it, or its administrator renamed it"},
+    Text{"UNBLOCKED the stream key no longer exists",
+         {"UNBLOCKED", Code::kNoGroup, "ensure_group() makes the group and the stream"}},
+    // XINFO and XSETID of a missing stream, and XGROUP of one.
+    Text{"ERR no such key", {"ERR", Code::kNoGroup, "there is no such stream"}},
+    Text{"ERR The XGROUP subcommand requires the key to exist",
+         {"ERR", Code::kNoGroup, "there is no such stream"}},
+    // What NOPERM becomes inside a script: first Redis 7.0, then the others.
+    Text{"ERR The user executing the script can't",
+         {"NOPERM", Code::kPermission, "grant it to the user with ACL SETUSER"}},
+    Text{"ERR ACL failure in script",
+         {"NOPERM", Code::kPermission, "grant it to the user with ACL SETUSER"}},
+    Text{"ERR unknown command",
+         {"ERR", Code::kServer, "this server is too old for it, or its administrator renamed it"}},
 };
 
 Meaning meaning_of(std::string_view line) {
-  const auto text = std::find_if(kTexts.begin(), kTexts.end(), [line](const Meaning& meaning) {
-    return line.starts_with(meaning.prefix);
+  const auto text = std::find_if(kTexts.begin(), kTexts.end(), [line](const Text& each) {
+    return line.starts_with(each.beginning);
   });
-  if (text != kTexts.end()) return *text;
+  if (text != kTexts.end()) return text->meaning;
   const auto word = first_word(line);
   const auto known = std::find_if(kMeanings.begin(), kMeanings.end(),
                                   [word](const Meaning& each) { return each.prefix == word; });
@@ -104,7 +109,7 @@ class AnyError : public Error {
 Error server_error(std::string_view line, const ErrorContext& context) {
   const Meaning meaning = meaning_of(line);
   return AnyError{meaning.code, message_of(line, meaning.advice, context), Outcome::kNotApplied,
-                  first_word(line)};
+                  meaning.prefix};
 }
 
 bool is_client_unblock(const Error& error) {

@@ -23,11 +23,29 @@ bool has_fields(const Entry& entry, std::span<const Field> first, const Fields& 
   return equal;
 }
 
-/// What became of an append with an exact id whose reply was lost: the id, if the entry is in the
-/// stream; else throws. An entry that is not there proves nothing: the lost command may still be on
-/// its way, or a trim has removed the entry again.
-StreamId settle(const StreamCore& core, StreamId id, std::span<const Field> first,
-                const Fields& rest, const Error& lost) {
+std::optional<StreamId> add_once(const StreamCore& core, const AddTerms& terms,
+                                 std::span<const Field> first, const Fields& rest) {
+  return core.ask(
+      "XADD", Repeat::kNever,
+      [&](RequestBuffer& request) { commands::xadd(request, core.key, terms, first, rest); },
+      decode::added);
+}
+
+/// An append with an exact id whose reply was lost, once more: it cannot be appended twice. Where
+/// the server refuses it now, the stream tells whether the first one arrived. An entry that is not
+/// there proves nothing, since it may have been trimmed or deleted: then `lost` is thrown.
+std::optional<StreamId> add_again(const StreamCore& core, const AddTerms& terms,
+                                  std::span<const Field> first, const Fields& rest,
+                                  const Error& lost) {
+  std::optional<Error> refusal;
+  try {
+    return add_once(core, terms, first, rest);
+  } catch (const ServerError& error) {
+    refusal = error;
+  } catch (const Error&) {
+    lost.raise();
+  }
+  const StreamId id = terms.id.id();
   EntryBatch found;
   try {
     found = core.ask(
@@ -38,13 +56,7 @@ StreamId settle(const StreamCore& core, StreamId id, std::span<const Field> firs
     lost.raise();
   }
   if (found.empty()) lost.raise();
-  if (!has_fields(found[0], first, rest)) {
-    // Another entry has this id, so this is what the lost reply said.
-    core.error_of(
-            "XADD",
-            "ERR The ID specified in XADD is equal or smaller than the target stream top item")
-        .raise();
-  }
+  if (!has_fields(found[0], first, rest)) refusal->raise();  // another entry has this id
   return id;
 }
 
@@ -102,17 +114,14 @@ std::optional<StreamId> append(const StreamCore& core, const AddTerms& terms,
                                std::span<const Field> first, const Fields& rest) {
   checks::entry(terms, first, rest);
   try {
-    return core.ask(
-        "XADD", Repeat::kNever,
-        [&](RequestBuffer& request) { commands::xadd(request, core.key, terms, first, rest); },
-        decode::added);
+    return add_once(core, terms, first, rest);
   } catch (const ServerError& error) {
     append_error(error, terms).raise();
   } catch (const Error& error) {
-    const bool settles =
+    const bool repeatable =
         terms.id.kind() == AddId::Kind::kExact && error.outcome() == Outcome::kUnknown;
-    if (!settles) throw;
-    return settle(core, terms.id.id(), first, rest, error);
+    if (!repeatable) throw;
+    return add_again(core, terms, first, rest, error);
   }
 }
 

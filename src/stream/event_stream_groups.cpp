@@ -96,6 +96,7 @@ EntryBatch EventStream::consume_own_pending(std::string_view group, std::string_
 
 std::size_t EventStream::ack(std::string_view group, std::span<const StreamId> ids) const {
   checks::name("group", group);
+  checks::words("XACK", commands::xack_words(ids.size()));
   if (ids.empty()) return 0;
   return core_->ask(
       "XACK", Repeat::kNever,

@@ -16,6 +16,7 @@ namespace millrace {
 
 using detail::Repeat;
 using detail::RequestBuffer;
+using detail::commands::Payload;
 
 namespace checks = detail::checks;
 namespace commands = detail::commands;
@@ -26,12 +27,32 @@ namespace {
 /// Ids a script call, so that none holds the server for long.
 constexpr std::string_view kHandoverPage = "64";
 
-void check_claim(std::string_view group, std::string_view consumer,
-                 std::chrono::milliseconds min_idle, const ClaimOptions& options) {
-  checks::name("group", group);
-  checks::name("consumer", consumer);
-  checks::min_idle("min_idle", min_idle);
-  checks::claim(options, std::chrono::system_clock::now());
+/// A claim by id: what to claim, and how.
+struct Claim {
+  std::string_view group;
+  std::string_view consumer;
+  std::chrono::milliseconds min_idle;
+  std::span<const StreamId> ids;
+  const ClaimOptions& options;
+};
+
+template <typename Decode>
+auto ask(const detail::StreamCore& core, const Claim& claim, Payload payload, Decode decode) {
+  return core.ask(
+      "XCLAIM", Repeat::kNever,
+      [&](RequestBuffer& request) {
+        commands::xclaim(request, core.key, claim.group, claim.consumer, claim.min_idle, claim.ids,
+                         claim.options, payload);
+      },
+      decode);
+}
+
+void check(const Claim& claim, Payload payload) {
+  checks::name("group", claim.group);
+  checks::name("consumer", claim.consumer);
+  checks::min_idle("min_idle", claim.min_idle);
+  checks::claim(claim.options, std::chrono::system_clock::now());
+  checks::words("XCLAIM", commands::xclaim_words(claim.ids.size(), claim.options, payload));
 }
 
 std::vector<StreamId> left_out(std::span<const StreamId> asked, std::vector<StreamId> returned) {
@@ -82,7 +103,7 @@ AutoclaimPage EventStream::autoclaim_page(std::string_view group, std::string_vi
       "XAUTOCLAIM", Repeat::kNever,
       [&](RequestBuffer& request) {
         commands::xautoclaim(request, core_->key, group, consumer, min_idle, options.start,
-                             options.count, commands::Payload::kWhole);
+                             options.count, Payload::kWhole);
       },
       decode::autoclaim);
 }
@@ -114,16 +135,11 @@ AutoclaimResult EventStream::autoclaim(std::string_view group, std::string_view 
 ClaimResult EventStream::claim(std::string_view group, std::string_view consumer,
                                std::chrono::milliseconds min_idle, std::span<const StreamId> ids,
                                const ClaimOptions& options) const {
-  check_claim(group, consumer, min_idle, options);
+  const Claim claim{group, consumer, min_idle, ids, options};
+  check(claim, Payload::kWhole);
   if (ids.empty()) return {};
   ClaimResult result;
-  result.claimed = core_->ask(
-      "XCLAIM", Repeat::kNever,
-      [&](RequestBuffer& request) {
-        commands::xclaim(request, core_->key, group, consumer, min_idle, ids, options,
-                         commands::Payload::kWhole);
-      },
-      decode::entries);
+  result.claimed = ask(*core_, claim, Payload::kWhole, decode::entries);
   result.missing = left_out(ids, result.claimed.ids());
   return result;
 }
@@ -145,15 +161,10 @@ std::vector<StreamId> EventStream::claim_ids(std::string_view group, std::string
                                              std::chrono::milliseconds min_idle,
                                              std::span<const StreamId> ids,
                                              const ClaimOptions& options) const {
-  check_claim(group, consumer, min_idle, options);
+  const Claim claim{group, consumer, min_idle, ids, options};
+  check(claim, Payload::kIdsOnly);
   if (ids.empty()) return {};
-  return core_->ask(
-      "XCLAIM", Repeat::kNever,
-      [&](RequestBuffer& request) {
-        commands::xclaim(request, core_->key, group, consumer, min_idle, ids, options,
-                         commands::Payload::kIdsOnly);
-      },
-      decode::ids);
+  return ask(*core_, claim, Payload::kIdsOnly, decode::ids);
 }
 
 std::vector<StreamId> EventStream::claim_ids(std::string_view group, std::string_view consumer,

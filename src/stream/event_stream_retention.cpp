@@ -80,6 +80,7 @@ std::uint64_t EventStream::trim_safely() const {
 }
 
 std::size_t EventStream::erase(std::span<const StreamId> ids) const {
+  checks::words("XDEL", commands::xdel_words(ids.size()));
   if (ids.empty()) return 0;
   return core_->ask(
       "XDEL", Repeat::kNever,

@@ -73,6 +73,7 @@ TEST(ServerErrors, OfAForbiddenCommandInAScriptAreFoundByText) {
   const Error error = server_error(
       "ERR ACL failure in script: User u has no permissions to run the 'xtrim' command", kContext);
   EXPECT_EQ(error.code(), Code::kPermission);
+  EXPECT_EQ(error.prefix(), "NOPERM");
 }
 
 TEST(ServerErrors, NameCommandKeyEndpointAndWhatToDo) {
