@@ -122,6 +122,9 @@ void read_host(std::string_view place, ConnectionOptions& options) {
     host = place.substr(1, close - 1);
     after_host = place.substr(close + 1);
   } else {
+    if (std::count(place.begin(), place.end(), ':') > 1) {
+      refuse("the host and port have too many ':'; an IPv6 address goes in brackets");
+    }
     const auto colon = std::min(place.find(':'), place.size());
     host = place.substr(0, colon);
     after_host = place.substr(colon);
@@ -130,11 +133,7 @@ void read_host(std::string_view place, ConnectionOptions& options) {
   if (options.host.empty()) refuse("the host is empty");
   if (after_host.empty()) return;
   if (!after_host.starts_with(':')) refuse("something other than a port follows the host");
-  after_host.remove_prefix(1);
-  if (after_host.find(':') != std::string_view::npos) {
-    refuse("the host and port have too many ':'; an IPv6 address goes in brackets");
-  }
-  const auto port = parse_number<std::uint16_t>(after_host);
+  const auto port = parse_number<std::uint16_t>(after_host.substr(1));
   if (!port || *port == 0) refuse("the port is not a number from 1 to 65535");
   options.port = *port;
 }
