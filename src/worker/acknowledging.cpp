@@ -33,7 +33,8 @@ void Acknowledging::settle(ReplyView reply) {
   acknowledged_ = std::min<std::size_t>(decode::count(reply), acks_.ids.size());
   shared_.ledger.settle(acks_, true);
   settled_ = true;
-  count(shared_.counters.leases_lost, acks_.ids.size() - acknowledged_);
+  const std::size_t missed = acks_.ids.size() - acknowledged_;
+  count(shared_.counters.leases_lost, missed - std::min(missed, acks_.maybe_gone));
   shared_.events.tell(
       [&](Observer& observer) { observer.on_acknowledged(acks_.ids, acknowledged_); });
 }

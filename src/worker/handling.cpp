@@ -8,23 +8,35 @@
 namespace millrace::detail {
 namespace {
 
-/// The worker whose handler runs on this thread.
-thread_local const Handling* inside = nullptr;
-
+/// A worker whose handler runs on this thread. A handler may call another worker's
+/// reap_idle_pending(), so there can be one inside another.
 class Inside {
  public:
-  explicit Inside(const Handling* handling) : outer_{std::exchange(inside, handling)} {}
+  explicit Inside(const Handling* handling)
+      : handling_{handling}, outer_{std::exchange(innermost, this)} {}
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
-  ~Inside() { inside = outer_; }
+  ~Inside() { innermost = outer_; }
+
+  static bool has(const Handling* handling) noexcept {
+    for (const Inside* inside = innermost; inside != nullptr; inside = inside->outer_) {
+      if (inside->handling_ == handling) return true;
+    }
+    return false;
+  }
 
  private:
-  const Handling* outer_;
+  static thread_local const Inside* innermost;
+
+  const Handling* handling_;
+  const Inside* outer_;
 };
+
+thread_local const Inside* Inside::innermost = nullptr;
 
 }  // namespace
 
-bool Handling::is_inside() const noexcept { return inside == this; }
+bool Handling::is_inside() const noexcept { return Inside::has(this); }
 
 Handling::Result Handling::handle(const Work& work, scripts::Eval eval) {
   const Turnstile::Pass pass{turnstile_};
@@ -55,7 +67,7 @@ Handling::Result Handling::handle(const Work& work, scripts::Eval eval) {
     return Result::kSucceeded;
   }
   if (verdict == Verdict::retry()) count(counters_.failed);
-  ledger_.give_up(work.ticket);
+  ledger_.leave(work.ticket, clock_.now(), config_.min_idle);
   return Result::kFailed;
 }
 

@@ -1,6 +1,47 @@
 #include "worker/intake.hpp"
 
+#include <optional>
+#include <utility>
+
 namespace millrace::detail {
+namespace {
+
+void add_taken(std::vector<Work>& batch, const scripts::Taken& taken, std::size_t index,
+               std::optional<Ticket> ticket, TimePoint leased_at) {
+  if (!ticket) return;
+  batch.push_back({.ticket = *ticket,
+                   .entry = taken.entries[index],
+                   .deliveries = taken.deliveries[index],
+                   .reclaimed = true,
+                   .leased_at = leased_at});
+}
+
+/// Without what a peer took, or somebody acknowledged, since it was listed.
+void keep_ours(const Shared& shared, std::vector<Work>& batch, const std::vector<bool>& ours) {
+  std::vector<Work> kept;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    if (ours[i]) {
+      kept.push_back(batch[i]);
+    } else {
+      shared.ledger.give_up(batch[i].ticket);
+    }
+  }
+  batch = std::move(kept);
+}
+
+void tell_of_taken(const Shared& shared, const std::vector<Work>& batch,
+                   const scripts::Taken& taken) {
+  shared.ledger.note_trimmed(taken.deleted_ids);
+  count(shared.counters.delivered, batch.size());
+  count(shared.counters.reclaimed, batch.size());
+  count(shared.counters.trimmed, taken.deleted_ids.size());
+  if (batch.empty() && taken.deleted_ids.empty()) return;
+  std::vector<StreamId> ids;
+  for (const Work& work : batch) ids.push_back(work.ticket.id);
+  shared.events.tell([&](Observer& observer) { observer.on_reclaimed(ids, taken.deleted_ids); });
+}
+
+}  // namespace
 
 std::vector<Work> hold_new(const Shared& shared, const EntryBatch& entries, TimePoint sent_at) {
   std::vector<Work> batch;
@@ -16,24 +57,35 @@ std::vector<Work> hold_new(const Shared& shared, const EntryBatch& entries, Time
 
 std::vector<Work> hold_taken(const Shared& shared, const scripts::Taken& taken, TimePoint sent_at) {
   std::vector<Work> batch;
-  std::vector<StreamId> ids;
   for (std::size_t i = 0; i < taken.entries.size(); ++i) {
-    const Entry& entry = taken.entries[i];
-    const auto ticket = shared.ledger.take(entry.id());
-    if (!ticket) continue;
-    ids.push_back(entry.id());
-    batch.push_back({.ticket = *ticket,
-                     .entry = entry,
-                     .deliveries = taken.deliveries[i],
-                     .reclaimed = true,
-                     .leased_at = sent_at});
+    add_taken(batch, taken, i, shared.ledger.take(taken.entries[i].id()), sent_at);
   }
-  count(shared.counters.delivered, ids.size());
-  count(shared.counters.reclaimed, ids.size());
-  count(shared.counters.trimmed, taken.deleted_ids.size());
-  if (!ids.empty() || !taken.deleted_ids.empty()) {
-    shared.events.tell([&](Observer& observer) { observer.on_reclaimed(ids, taken.deleted_ids); });
+  tell_of_taken(shared, batch, taken);
+  return batch;
+}
+
+std::vector<Work> hold_orphans(const Shared& shared, scripts::Eval eval,
+                               const scripts::Consumer& consumer, const scripts::Taken& own) {
+  const TimePoint now = shared.clock.now();
+  std::vector<Work> batch;
+  std::vector<scripts::Hold> holds;
+  for (std::size_t i = 0; i < own.entries.size(); ++i) {
+    const StreamId id = own.entries[i].id();
+    add_taken(batch, own, i, shared.ledger.take_orphan(id, now), now);
+    if (batch.size() > holds.size()) {
+      holds.push_back({.id = id, .expected = own.deliveries[i], .next = own.deliveries[i]});
+    }
   }
+  if (!holds.empty()) {
+    // They wait here: no peer is to find them idle meanwhile.
+    try {
+      keep_ours(shared, batch, scripts::hold(eval, consumer, Milliseconds{0}, holds));
+    } catch (...) {
+      let_go(shared, batch);
+      throw;
+    }
+  }
+  tell_of_taken(shared, batch, own);
   return batch;
 }
 

@@ -18,6 +18,9 @@ namespace {
 /// A read that was about to be sent when it was to be ended is asked for again after this time.
 constexpr Milliseconds kUnblockAgain{2};
 
+/// Longer than any handler runs, and not so long that reckoning with it overflows.
+constexpr std::chrono::hours kUntilTheEnd{24 * 365};
+
 /// How often that is tried before the connection is broken off.
 constexpr int kUnblockAttempts = 100;
 
@@ -77,6 +80,9 @@ void Keeper::tick() {
     backoff_.reset();
     return;
   } catch (const Interrupted&) {
+    // A stop came while there was no connection, and would end each further attempt at once. What
+    // waits is sent by finish().
+    retry_at_ = now + kUntilTheEnd;
     return;
   } catch (const Error& error) {
     note(error);

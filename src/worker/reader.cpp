@@ -54,8 +54,8 @@ void Reader::step() {
     group_is_open_ = true;
   }
   if (group_is_missing_) remake_group();
-  if (must_recover_) recover();
   if (stop_.stop_requested() || wait_while_paused()) return;
+  if (must_recover_) recover();
   if (!probing_) reap_if_due();
   if (!stop_.stop_requested()) read();
 }
@@ -89,9 +89,8 @@ void Reader::recover() {
   const auto run = [this](auto&&... args) { return eval(args...); };
   StreamId after{};
   do {
-    const TimePoint sent_at = shared_.clock.now();
     const auto own = scripts::recover(run, handling_.consumer(), after, scripts::kMostIds);
-    handle(hold_taken(shared_, own, sent_at));
+    handle(hold_orphans(shared_, run, handling_.consumer(), own));
     after = own.next_cursor;
   } while (after != StreamId{} && !stop_.stop_requested());
   must_recover_ = false;

@@ -42,7 +42,7 @@ inline constexpr std::size_t kMostIds = 64;
 Taken take(Eval eval, const Consumer& consumer, Milliseconds min_idle, StreamId cursor,
            std::size_t count);
 
-/// Our own pending entries after `after`, kept from peers for another `min_idle`. Counts are kept.
+/// Our own pending entries after `after`. Counts and idle times are kept: hold() what is taken.
 Taken recover(Eval eval, const Consumer& consumer, StreamId after, std::size_t count);
 
 /// One entry that we think is ours, `expected` times delivered: from now on `next` times.

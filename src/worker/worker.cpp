@@ -14,6 +14,9 @@ namespace {
 
 constexpr Milliseconds kSayWaitingEvery{60'000};
 
+/// Acknowledgements of one round trip.
+constexpr std::size_t kMostAcks = 1'000;
+
 /// A time that is not so far away that reckoning with it overflows.
 TimePoint after(const Clock& clock, Milliseconds time) {
   return clock.now() + std::min<Milliseconds>(time, std::chrono::hours{24 * 365});
@@ -158,6 +161,9 @@ ReapReport Worker::reap() {
 
 void Worker::reap_page(ReapReport& report, StreamId& cursor) {
   const auto run = [this](auto&&... args) { return shared_.pool.eval(args...); };
+  // Acknowledgements that failed in an earlier page: without start() nobody else sends them.
+  Acknowledging{shared_, kMostAcks}.send(
+      [this](auto&&... args) { return shared_.pool.pipeline(args...); });
   const TimePoint sent_at = clock_.now();
   const auto taken = scripts::take(run, handling_.consumer(), config_.min_idle, cursor,
                                    std::min(config_.prefetch, scripts::kMostIds));

@@ -1,6 +1,5 @@
--- Lists a consumer's own pending entries with their payloads, keeping their delivery counts, and
--- restarts their idle time, so that no peer takes them while they wait here. An entry that is no
--- longer in the stream is acknowledged.
+-- Lists a consumer's own pending entries with their payloads, keeping their delivery counts and idle
+-- times. An entry that is no longer in the stream is acknowledged.
 --
 -- KEYS: stream. ARGV: group, consumer, where to start ('-' or '(id'), count.
 -- Answers as take.lua does; its cursor is the last id looked at, or 0-0 if that was all.
@@ -11,7 +10,6 @@ for _, item in ipairs(pending) do
   local id = item[1]
   local entry = redis.call('XRANGE', stream, id, id)[1]
   if entry then
-    redis.call('XCLAIM', stream, group, consumer, 0, id, 'JUSTID')
     entries[#entries + 1] = entry
     deliveries[#deliveries + 1] = item[4]
   else
