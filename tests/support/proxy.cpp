@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <list>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -207,16 +208,22 @@ class Proxy::Loop {
     }
   }
 
-  std::string_view read_from(int fd) {
+  /// What has come; nullopt while nothing gets through. What comes after stall() has returned is
+  /// not read, whatever poll had said before.
+  std::optional<std::string_view> read_unless_stalled(int fd) {
+    const std::lock_guard lock{mutex_};
+    if (stalled_) return std::nullopt;
     ssize_t n = 0;
     do {
       n = ::recv(fd, bytes_.data(), bytes_.size(), 0);
     } while (n < 0 && errno == EINTR);
-    return {bytes_.data(), n > 0 ? static_cast<std::size_t>(n) : 0};
+    return std::string_view{bytes_.data(), n > 0 ? static_cast<std::size_t>(n) : 0};
   }
 
   void forward_request(Pair& pair) {
-    const std::string_view bytes = read_from(pair.client.fd());
+    const auto read = read_unless_stalled(pair.client.fd());
+    if (!read) return;
+    const std::string_view bytes = *read;
     const std::lock_guard lock{mutex_};
     if (!word_.empty() && bytes.find(word_) != std::string_view::npos && --countdown_ == 0) {
       word_.clear();
@@ -231,7 +238,9 @@ class Proxy::Loop {
   }
 
   void forward_reply(Pair& pair) {
-    const std::string_view bytes = read_from(pair.server.fd());
+    const auto read = read_unless_stalled(pair.server.fd());
+    if (!read) return;
+    const std::string_view bytes = *read;
     if (pair.swallow_reply) {
       const std::lock_guard lock{mutex_};
       lost_ = true;
