@@ -3,7 +3,8 @@
 # install-deps.sh [GROUP...]: installs what millrace needs and this machine lacks, by apt-get.
 #
 #   build   compiler, CMake, hiredis and fmt (the default)
-#   test    GoogleTest, and a redis-server for the tests to start; its service stays off
+#   server  a redis-server for examples and tests to start; its service stays off
+#   test    GoogleTest, and the same
 #   dev     Clang, its formatter and linter, shellcheck, ccache
 #   ci      what it takes to build another hiredis from its source
 #
@@ -20,6 +21,7 @@ build    ninja-build       command ninja
 build    pkg-config        command pkg-config
 build    libhiredis-dev    library hiredis
 build    libfmt-dev        library fmt
+server   redis-server      command redis-server
 test     libgtest-dev      library gtest
 test     libgmock-dev      library gmock
 test     redis-server      command redis-server
