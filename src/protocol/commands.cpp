@@ -218,6 +218,11 @@ void xautoclaim(RequestBuffer& request, std::string_view key, std::string_view g
   if (payload == Payload::kIdsOnly) request.arg("JUSTID");
 }
 
+bool is_beyond_all_ids(const RangeStart& start, const RangeEnd& end) {
+  return (start.exclusive() && start.id() == StreamId::max()) ||
+         (end.exclusive() && end.id() == StreamId::min());
+}
+
 void xrange(RequestBuffer& request, std::string_view key, const RangeStart& start,
             const RangeEnd& end, std::size_t count) {
   request.command("XRANGE", 6).arg(key);

@@ -84,6 +84,10 @@ void xautoclaim(RequestBuffer& request, std::string_view key, std::string_view g
                 std::string_view consumer, Milliseconds min_idle, StreamId start, std::size_t count,
                 Payload payload);
 
+/// True for a range that lies beyond the first or the last possible id. It is empty, but the server
+/// answers it with an error, so it must not be sent.
+bool is_beyond_all_ids(const RangeStart& start, const RangeEnd& end);
+
 void xrange(RequestBuffer& request, std::string_view key, const RangeStart& start,
             const RangeEnd& end, std::size_t count);
 

@@ -22,12 +22,6 @@ namespace {
 /// Entries of one Follower::next().
 constexpr std::size_t kFollowPage = 100;
 
-/// The server refuses to step beyond the ends of all ids. There is nothing to be read there.
-bool is_beyond_the_ends(const RangeStart& start, const RangeEnd& end) {
-  return (start.exclusive() && start.id() == StreamId::max()) ||
-         (end.exclusive() && end.id() == StreamId::min());
-}
-
 }  // namespace
 
 EntryBatch EventStream::read(StreamId after, const ReadOptions& options) const {
@@ -38,7 +32,7 @@ EntryBatch EventStream::read(StreamId after, const ReadOptions& options) const {
 
 EntryBatch EventStream::replay(RangeStart start, RangeEnd end, std::size_t count) const {
   checks::count("count", count);
-  if (is_beyond_the_ends(start, end)) return {};
+  if (commands::is_beyond_all_ids(start, end)) return {};
   return core_->ask(
       "XRANGE", Repeat::kSafe,
       [&](RequestBuffer& request) { commands::xrange(request, core_->key, start, end, count); },

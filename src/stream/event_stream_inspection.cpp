@@ -73,6 +73,7 @@ std::vector<PendingEntry> EventStream::pending_entries(std::string_view group,
                                                        const PendingQuery& query) const {
   checks::name("group", group);
   checks::pending(query);
+  if (commands::is_beyond_all_ids(query.start, query.end)) return {};
   return or_empty([&] {
     return core_->ask(
         "XPENDING", Repeat::kSafe,

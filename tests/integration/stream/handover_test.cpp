@@ -38,6 +38,19 @@ TEST_P(Handover, ReportsAndDropsWhatIsNoLongerInTheStream) {
   EXPECT_EQ(pending_text(s(), "g"), "1-0 bob 1, 3-0 bob 1");
 }
 
+TEST_P(Handover, KeepsIdleTimes) {
+  given_three_pending();
+  s().claim_ids("g", "alice", 0ms, {StreamId{2, 0}}, {.idle = 1h});
+
+  s().handover_pending("g", "alice", "bob");
+
+  const auto entries = s().pending_entries("g");
+  ASSERT_EQ(entries.size(), 3U);
+  EXPECT_LT(*entries[0].idle, 1h);
+  EXPECT_GE(*entries[1].idle, 1h);
+  EXPECT_LT(*entries[1].idle, 2h);
+}
+
 TEST_P(Handover, OfManyEntriesIsComplete) {
   s().ensure_group("g", GroupStart::beginning());
   s().add_batch(std::vector<OwnedFields>(1000, OwnedFields{{"f", "v"}}));

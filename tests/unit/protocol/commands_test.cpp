@@ -164,6 +164,14 @@ TEST(Xrange, HasOpenInclusiveAndExclusiveEnds) {
   EXPECT_EQ(xrange(RangeStart::after({}), {}), wire({"XRANGE", "k", "(0-0", "+", "COUNT", "10"}));
 }
 
+TEST(Xrange, IsNotSentBeyondTheEndsOfAllIds) {
+  EXPECT_TRUE(commands::is_beyond_all_ids(RangeStart::after(StreamId::max()), {}));
+  EXPECT_TRUE(commands::is_beyond_all_ids({}, RangeEnd::before(StreamId::min())));
+  EXPECT_FALSE(commands::is_beyond_all_ids(StreamId::max(), StreamId::min()));
+  EXPECT_FALSE(commands::is_beyond_all_ids(RangeStart::after(StreamId::max().prev()),
+                                           RangeEnd::before({0, 1})));
+}
+
 TEST(Xrevrange, NamesTheEndFirst) {
   EXPECT_EQ(written([](RequestBuffer& r) {
               commands::xrevrange(r, "k", StreamId{9, 0}, RangeStart::after({1, 0}), 3);
