@@ -170,7 +170,8 @@ class Run {
   /// Waits until every group has read and acknowledged everything, and sees when.
   void wait_until_processed() {
     const StreamId last = appended_.rbegin()->first;
-    const bool done = wait(60s, [&] {
+    const auto deadline = 60s + 5ms * records_.size();
+    const bool done = wait(deadline, [&] {
       std::string text;
       for (const auto& group : stream_.groups()) {
         const bool is_done = group.last_delivered_id >= last && group.pending == 0;
@@ -180,7 +181,7 @@ class Run {
       progress_.show(text);
       return seconds_.size() == kGroups.size();
     });
-    if (!done) throw std::runtime_error{"the groups are not done after a minute"};
+    if (!done) throw std::runtime_error{"the groups do not get done"};
   }
 
   void read_journals() {
