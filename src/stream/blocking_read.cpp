@@ -8,7 +8,6 @@ namespace millrace::detail {
 EntryBatch blocking_read(const StreamCore& core, std::string_view command, Repeat repeat,
                          const ReadOptions& options, WriteRequest write) {
   checks::read(options);
-  if (options.stop.stop_requested()) return {};
   try {
     return core.ask(CallSpec{.command = command,
                              .key = core.key,

@@ -90,6 +90,13 @@ TEST_P(Handover, OfNothingMovesNothing) {
   EXPECT_EQ(pending_text(s(), "g"), "1-0 alice 1, 2-0 alice 1, 3-0 alice 1");
 }
 
+TEST_P(Handover, OfAGroupThatHasNothingPendingMovesNothing) {
+  given_three_entries();
+  const HandoverResult result = s().handover_pending("g", "alice", "bob");
+  EXPECT_EQ(result.moved, 0U);
+  EXPECT_TRUE(result.deleted_ids.empty());
+}
+
 TEST_P(Handover, ToItselfIsRefused) {
   given_three_pending();
   EXPECT_THROW(s().handover_pending("g", "alice", "alice"), InvalidArgument);

@@ -105,6 +105,14 @@ TEST_P(SafeTrimIds, KeepsEveryEntryThatSomeGroupNeedsAndNoOther) {
   EXPECT_GT(removed, 100U);  // the steps did lead somewhere
 }
 
+TEST_P(SafeTrimIds, StopAtTheLastPossibleOne) {
+  append(s(), {{5, 0}, StreamId::max()});
+  s().ensure_group("g", GroupStart::beginning());
+  s().consume("g", "alice", {.count = 10, .block = 0ms, .no_ack = true});
+  EXPECT_EQ(s().trim_safely(), 1U);  // no threshold is above the last possible id
+  EXPECT_EQ(s().replay().ids(), (Ids{StreamId::max()}));
+}
+
 MILLRACE_ON_BOTH_PROTOCOLS(SafeTrimIds);
 
 }  // namespace

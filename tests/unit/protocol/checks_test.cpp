@@ -35,6 +35,13 @@ TEST(Checks, RefuseEmptyNames) {
   EXPECT_EQ(refusal_of([] { checks::name("group", "\n"); }), "");
 }
 
+TEST(Checks, RefuseANameThatIsTooLong) {
+  // Only the size is looked at, so no such string has to exist.
+  const std::string_view too_long{"x", RequestBuffer::kMaxArgumentBytes + 1};
+  EXPECT_NE(refusal_of([&] { checks::name("group", too_long); }).find("512 MiB"),
+            std::string::npos);
+}
+
 TEST(Checks, RefuseCountsThatTheServerReadsAnotherWay) {
   EXPECT_EQ(refusal_of([] { checks::count("count", 0); }),
             "count is 0: it has to be from 1 to 9223372036854775807");

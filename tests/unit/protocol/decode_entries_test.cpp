@@ -154,7 +154,9 @@ TEST(DecodeCount, IsANumberThatIsNotNegative) {
   EXPECT_EQ(decode::count(resp("$1\r\n7\r\n").root()), 7U);
   EXPECT_EQ(surprise_of([] { decode::count(resp(":-1\r\n").root()); }),
             "a count is the integer -1, not a number of 0 or more");
-  EXPECT_THROW(decode::count(resp("_\r\n").root()), ProtocolError);
+  for (const char* const wire : {"_\r\n", "$2\r\n7x\r\n", "$0\r\n\r\n", "$2\r\n-1\r\n"}) {
+    EXPECT_THROW(decode::count(resp(wire).root()), ProtocolError) << wire;
+  }
 }
 
 TEST(DecodeEntries, NamesTheSurprise) {
