@@ -21,8 +21,27 @@ bool Group::create(Connection& connection, const GroupStart& start) const {
 }
 
 void Group::open(Connection& connection) {
-  create(connection, config_.group_start);
+  try {
+    create(connection, config_.group_start);
+  } catch (const Error& error) {
+    // A server that is out of memory, or does not allow this user to make groups, says so although
+    // the group is there.
+    const bool may_be_there =
+        error.code() == Error::Code::kOutOfMemory || error.code() == Error::Code::kPermission;
+    if (!may_be_there || !is_there(connection)) throw;
+  }
   observe(connection);
+}
+
+bool Group::is_there(Connection& connection) const {
+  try {
+    const Reply reply = connection.call(
+        {.command = "XINFO GROUPS", .key = config_.key},
+        [&](RequestBuffer& request) { commands::xinfo_groups(request, config_.key); });
+    return position_in(decode::groups(reply.root())).has_value();
+  } catch (const ServerError&) {
+    return false;  // or nobody may know
+  }
 }
 
 void Group::observe(Connection& connection) {
@@ -47,14 +66,19 @@ void Group::observe(Connection& connection) {
   if (result.error) result.error->raise();
 
   std::lock_guard lock{mutex_};
-  if (info) entries_added_ = info->entries_added;
   if (!groups || !pending) return;
-  const auto ours = std::find_if(groups->begin(), groups->end(), [&](const GroupInfo& group) {
+  const auto position = position_in(*groups);
+  if (!position) return;  // Nor does the stream's count tell of the one that had our group.
+  mark_ = pending->lowest ? std::min(*position, pending->lowest->prev()) : *position;
+  if (info) entries_added_ = info->entries_added;
+}
+
+std::optional<StreamId> Group::position_in(const std::vector<GroupInfo>& groups) const {
+  const auto ours = std::find_if(groups.begin(), groups.end(), [&](const GroupInfo& group) {
     return group.name == config_.group;
   });
-  if (ours == groups->end()) return;
-  mark_ = ours->last_delivered_id;
-  if (pending->lowest) mark_ = std::min(*mark_, pending->lowest->prev());
+  if (ours == groups.end()) return std::nullopt;
+  return ours->last_delivered_id;
 }
 
 void Group::seen(StreamId id) {
@@ -75,16 +99,18 @@ std::optional<StreamInfo> Group::stream_info(Connection& connection) const {
 
 bool Group::is_the_same_stream(Connection& connection, const StreamInfo& now) const {
   StreamId seen;
+  StreamId done;
   std::optional<std::uint64_t> added;
   {
     std::lock_guard lock{mutex_};
     seen = last_seen_;
+    done = mark_.value_or(StreamId{});
     added = entries_added_;
   }
+  if (now.last_generated_id < std::max(seen, done)) return false;
   // A stream that is made new counts what was added from 0 again.
   const bool counts_on = added && now.entries_added && *now.entries_added >= *added;
   if (seen == StreamId{}) return counts_on;
-  if (now.last_generated_id < seen) return false;
   // Is the last entry that we were given still there? If not, it may have been deleted, or trimmed
   // away.
   const Reply reply = connection.call(

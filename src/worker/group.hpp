@@ -8,6 +8,7 @@
 
 #include <mutex>
 #include <optional>
+#include <vector>
 
 namespace millrace::detail {
 
@@ -20,7 +21,8 @@ class Group {
  public:
   explicit Group(const WorkerConfig& config) : config_{config} {}
 
-  /// Makes the group, and the stream, if they are missing.
+  /// Makes the group, and the stream, if they are missing. That is not needed where they are there,
+  /// so neither is the permission, nor the memory.
   void open(Connection& connection);
 
   /// Reads the low-water mark. What the user may not ask for is left unknown; other errors throw.
@@ -42,6 +44,8 @@ class Group {
 
  private:
   bool create(Connection& connection, const GroupStart& start) const;
+  bool is_there(Connection& connection) const;
+  std::optional<StreamId> position_in(const std::vector<GroupInfo>& groups) const;
   std::optional<StreamInfo> stream_info(Connection& connection) const;
   bool is_the_same_stream(Connection& connection, const StreamInfo& now) const;
 

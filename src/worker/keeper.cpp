@@ -105,7 +105,8 @@ void Keeper::send_acks(Connection& to) {
 }
 
 Connection& Keeper::connection(const std::stop_token& stop) {
-  if (!connection_ || !connection_->is_open()) {
+  // It may have lain idle for long: what the server closed meanwhile is not worth a lost request.
+  if (!connection_ || !connection_->is_quiet()) {
     connection_.reset();
     connection_ = shared_.pool.connect(shared_.config.key, stop);
   }
@@ -123,13 +124,14 @@ void Keeper::end_read() {
   for (int attempt = 0; attempt < kUnblockAttempts; ++attempt) {
     const auto client = shared_.gate.inside();
     if (!client) return;
-    // Without the number of its connection, or a way to the server, it can only be broken off.
+    // Without the number of its connection, or a way to the server, it can only be broken off. A
+    // connection that the server closed is made again: the one that reads has been, too.
     if (*client == 0 || !connection_ || !connection_->is_open()) break;
     try {
-      connection_->call({.command = "CLIENT UNBLOCK", .key = shared_.config.key},
-                        [&](RequestBuffer& request) {
-                          request.command("CLIENT", 3).arg("UNBLOCK").arg(*client);
-                        });
+      connection({}).call({.command = "CLIENT UNBLOCK", .key = shared_.config.key},
+                          [&](RequestBuffer& request) {
+                            request.command("CLIENT", 3).arg("UNBLOCK").arg(*client);
+                          });
     } catch (const Error& error) {
       note(error);
       break;
