@@ -65,7 +65,7 @@ class WorkerTest : public ::testing::Test {
   Ids append_ids(std::size_t count, std::uint64_t after = 0) {
     Ids ids;
     for (std::size_t i = 1; i <= count; ++i) ids.push_back({after + i, 0});
-    for (const StreamId id : ids) raw()("XADD", "s", id, "f", "v");
+    for (const StreamId id : ids) EXPECT_EQ(raw()("XADD", "s", id, "f", "v").text, id.to_string());
     return ids;
   }
 

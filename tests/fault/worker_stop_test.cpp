@@ -1,0 +1,286 @@
+#include "support/proxy.hpp"
+#include "worker_test.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <future>
+#include <set>
+#include <thread>
+#include <vector>
+
+namespace millrace::test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class WorkerStop : public WorkerTest {
+ protected:
+  /// A read of this worker ends by itself long after any test.
+  WorkerOptions patient() {
+    WorkerOptions patient = options();
+    patient.min_idle = 1h;
+    patient.block = 10min;
+    return patient;
+  }
+
+  /// Fails the test if `stop` takes longer than any but a faulty stop does.
+  template <typename Stop>
+  void takes_no_time(Stop&& stop, milliseconds limit = 5s) {
+    const auto started = Clock::now();
+    stop();
+    EXPECT_LT(Clock::now() - started, limit);
+  }
+
+  std::vector<std::string> consumers() {
+    std::vector<std::string> names;
+    for (const RawReply& consumer : raw()("XINFO", "CONSUMERS", "s", "g").elements) {
+      names.push_back(consumer.field("name").text);
+    }
+    return names;
+  }
+};
+
+TEST_F(WorkerStop, OfAnIdleWorkerDoesNotWaitForItsRead) {
+  std::vector<milliseconds::rep> micros;
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    ConsumerWorker worker{stream(), patient(), [](const Delivery&) {}};
+    worker.start();
+    ASSERT_TRUE(blocked());
+    // Both threads look at the group when they have a connection.
+    ASSERT_TRUE(wait_until([&] { return calls_of("xinfo|groups") == 2 * (i + 1); }));
+    const auto started = Clock::now();
+    worker.stop();
+    micros.push_back(
+        std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - started).count());
+    EXPECT_EQ(worker.state(), WorkerState::kStopped);
+  }
+  std::sort(micros.begin(), micros.end());
+  std::printf("50 stops: median %ld us, longest %ld us\n", static_cast<long>(micros[25]),
+              static_cast<long>(micros.back()));
+  RecordProperty("median_us", std::to_string(micros[25]));
+  EXPECT_LT(micros.back(), 5'000'000);
+  EXPECT_EQ(calls_of("client|unblock"), 50U) << "no connection had to be broken off";
+}
+
+TEST_F(WorkerStop, WorksWithoutThePermissionToUnblock) {
+  raw()("ACL", "SETUSER", "default", "-client|unblock");
+  ConsumerWorker worker{stream(), patient(), [](const Delivery&) {}};
+  worker.start();
+  ASSERT_TRUE(blocked());
+  takes_no_time([&] { worker.stop(); });
+  EXPECT_EQ(worker.state(), WorkerState::kStopped);
+
+  // What the server was told to wait for is over: nothing is delivered to nobody.
+  ASSERT_TRUE(blocked(0));
+  append_ids(1);
+  EXPECT_EQ(pending(), 0);
+  EXPECT_EQ(consumers(), std::vector<std::string>{});
+}
+
+TEST_F(WorkerStop, WorksWithoutThePermissionToAskForItsConnectionsNumber) {
+  raw()("ACL", "SETUSER", "default", "-client");
+  ConsumerWorker worker{stream(), patient(), [](const Delivery&) {}};
+  worker.start();
+  ASSERT_TRUE(blocked());
+  takes_no_time([&] { worker.stop(); });
+  EXPECT_EQ(worker.state(), WorkerState::kStopped);
+}
+
+TEST_F(WorkerStop, UnblocksItsReadAlthoughConnectionsWereLostBefore) {
+  ConsumerWorker worker{stream(), patient(), [](const Delivery&) {}};
+  worker.start();
+  ASSERT_TRUE(blocked());
+  const std::size_t connected = heard().connected();
+  kill_clients();
+  ASSERT_TRUE(wait_until([&] { return heard().connected() > connected; }));
+  ASSERT_TRUE(blocked());
+  takes_no_time([&] { worker.stop(); });
+  EXPECT_GE(calls_of("client|unblock"), 1U);
+  EXPECT_EQ(consumers(), std::vector<std::string>{});
+}
+
+TEST_F(WorkerStop, WaitsForAServerThatSaysNothingForItsTimeoutAlone) {
+  ConsumerWorker worker{stream(impatient(300ms)), patient(), [](const Delivery&) {}};
+  worker.start();
+  ASSERT_TRUE(blocked());
+  server().pause();
+  takes_no_time([&] { worker.stop(); }, 15s);
+  EXPECT_EQ(worker.state(), WorkerState::kStopped);
+  server().resume();
+}
+
+TEST_F(WorkerStop, EndsAnAttemptToConnectAtOnce) {
+  Proxy proxy{server()};
+  proxy.stall();  // it accepts, and that is all
+  ConsumerWorker worker{stream(proxy.options()), patient(), [](const Delivery&) {}};
+  worker.start();
+  ASSERT_TRUE(wait_until([&] { return proxy.accepted() >= 2; })) << "both threads are waiting";
+  takes_no_time([&] { worker.stop(); });
+  EXPECT_EQ(worker.state(), WorkerState::kStopped);
+  EXPECT_EQ(heard().connected(), 0U);
+}
+
+TEST_F(WorkerStop, EndsAPauseBetweenAttemptsAtOnce) {
+  server().stop();
+  WorkerOptions slow = patient();
+  slow.reconnect_min = slow.reconnect_max = 1h;
+  ConsumerWorker worker{stream(), slow, [](const Delivery&) {}};
+  worker.start();
+  ASSERT_TRUE(wait_until([&] { return worker.state() == WorkerState::kDegraded; }));
+  takes_no_time([&] { worker.stop(); });
+  EXPECT_EQ(worker.state(), WorkerState::kStopped);
+}
+
+TEST_F(WorkerStop, EndsAPausedWorkerAtOnce) {
+  ConsumerWorker worker{stream(), patient(), [](const Delivery&) {}};
+  worker.pause();
+  worker.start();
+  ASSERT_TRUE(wait_until([&] { return worker.state() == WorkerState::kPaused; }));
+  takes_no_time([&] { worker.stop(); });
+  EXPECT_EQ(worker.state(), WorkerState::kStopped);
+}
+
+TEST_F(WorkerStop, BeforeAStartMakesTheStartImpossible) {
+  ConsumerWorker worker{stream(), patient(), [](const Delivery&) {}};
+  const StopReport report = worker.stop();
+  EXPECT_EQ(report.finished, 0U);
+  EXPECT_EQ(worker.state(), WorkerState::kStopped);
+  EXPECT_THROW(worker.start(), InvalidArgument);
+  EXPECT_EQ(worker.state(), WorkerState::kStopped);
+  EXPECT_FALSE(worker.wait_ready(kGenerous));
+}
+
+TEST_F(WorkerStop, OfOneThatWasAskedToStopBeforeItsStartWorksToo) {
+  ConsumerWorker worker{stream(), patient(), [](const Delivery&) {}};
+  worker.request_stop();
+  EXPECT_THROW(worker.start(), InvalidArgument);
+  worker.stop();
+  EXPECT_EQ(worker.state(), WorkerState::kStopped);
+}
+
+TEST_F(WorkerStop, CannotBeFollowedByAnotherStart) {
+  ConsumerWorker worker{stream(), patient(), [](const Delivery&) {}};
+  worker.start();
+  EXPECT_THROW(worker.start(), InvalidArgument) << "not twice either";
+  ASSERT_TRUE(worker.wait_ready(kGenerous));
+  worker.stop();
+  EXPECT_THROW(worker.start(), InvalidArgument);
+  EXPECT_EQ(worker.state(), WorkerState::kStopped);
+}
+
+TEST_F(WorkerStop, MayBeAskedForAgainAndFromManyThreads) {
+  Journal journal;
+  ConsumerWorker worker{stream(), patient(), journal.handler()};
+  worker.start();
+  ASSERT_TRUE(journal.wait_for(append_ids(10)));
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      worker.stop();
+      EXPECT_EQ(worker.state(), WorkerState::kStopped);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(worker.stop().abandoned.empty());
+  EXPECT_EQ(pending(), 0);
+}
+
+TEST_F(WorkerStop, IsRefusedFromAHandlerWhichMayAskForIt) {
+  append_ids(1);
+  std::promise<bool> refused;
+  ConsumerWorker* self = nullptr;
+  ConsumerWorker worker{stream(), patient(), [&](const Delivery&) {
+                          bool was_refused = false;
+                          try {
+                            self->stop();
+                          } catch (const InvalidArgument&) {
+                            was_refused = true;
+                          }
+                          self->request_stop();
+                          refused.set_value(was_refused);
+                        }};
+  self = &worker;
+  worker.start();
+  EXPECT_TRUE(refused.get_future().get());
+  EXPECT_TRUE(wait_until([&] { return worker.state() == WorkerState::kStopped; }));
+  EXPECT_EQ(pending(), 0) << "what asked for the stop was done";
+}
+
+TEST_F(WorkerStop, MayComeAtAnyTimeOfALife) {
+  // The later, the more has happened: from before the connection to well after the first entries.
+  append_ids(50);
+  for (int i = 0; i < 40; ++i) {
+    Journal journal;
+    {
+      ConsumerWorker worker{stream(), patient(), journal.handler()};
+      worker.start();
+      const auto until = Clock::now() + i * std::chrono::microseconds{250};
+      while (Clock::now() < until) {
+      }
+    }  // without a stop()
+    EXPECT_EQ(journal.repeated(), Ids{});
+  }
+  Journal rest;
+  ConsumerWorker worker{stream(), patient(), rest.handler()};
+  worker.start();
+  EXPECT_TRUE(rest.wait_for(append_ids(1, 50)));
+  EXPECT_TRUE(nothing_is_pending()) << "nothing that was delivered is left behind";
+}
+
+TEST_F(WorkerStop, OfTenAtOnceLosesNothing) {
+  Journal journal;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 10; ++i) {
+    threads.emplace_back([&, i] {
+      WorkerOptions mine = patient();
+      mine.consumer = fmt::format("worker-{}", i);
+      ConsumerWorker worker{stream(), mine, journal.handler()};
+      worker.start();
+      EXPECT_TRUE(worker.wait_ready(kGenerous));
+      worker.stop();
+    });
+  }
+  const Ids ids = append_ids(200);
+  for (std::thread& thread : threads) thread.join();
+
+  // What is still pending was given back, and nothing else keeps a consumer.
+  const RawReply left = raw()("XPENDING", "s", "g", "IDLE", 3'600'000, "-", "+", 1000);
+  EXPECT_EQ(static_cast<std::int64_t>(left.elements.size()), pending());
+  std::set<std::string> owners;
+  for (const RawReply& entry : left.elements) owners.insert(entry[1].text);
+  EXPECT_EQ(consumers(), (std::vector<std::string>{owners.begin(), owners.end()}));
+
+  ConsumerWorker last{stream(), patient(), journal.handler()};
+  last.start();
+  EXPECT_TRUE(journal.wait_for(ids));
+  EXPECT_EQ(journal.repeated(), Ids{});
+  EXPECT_TRUE(nothing_is_pending());
+}
+
+TEST_F(WorkerStop, DoesNotKeepTheProcessorBusyWhileAHandlerRuns) {
+  append_ids(1);
+  Gate gate;
+  WorkerOptions restless = options();
+  restless.min_idle = 150ms;  // a third of it is how often the group is looked at
+  restless.reconnect_min = restless.reconnect_max = 1ms;
+  ConsumerWorker worker{stream(impatient()), restless, [&](const Delivery&) { gate.pass(); }};
+  worker.start();
+  ASSERT_TRUE(gate.wait_for_arrivals(1));
+  server().kill();
+  ASSERT_TRUE(wait_until([&] {
+    return heard().text().find("cannot connect") != std::string::npos;
+  })) << heard().text();
+  EXPECT_EQ(worker.stop(0ms).abandoned, (Ids{{1, 0}}));
+
+  const std::clock_t before = std::clock();
+  const auto until = Clock::now() + 1s;
+  ASSERT_TRUE(wait_until([&] { return Clock::now() >= until; }));
+  EXPECT_LT(std::clock() - before, CLOCKS_PER_SEC / 2);
+  gate.open();
+}
+
+}  // namespace
+}  // namespace millrace::test
