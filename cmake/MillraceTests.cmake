@@ -39,6 +39,7 @@ function(millrace_add_tests name)
   endif()
   gtest_discover_tests(${name}
     TEST_PREFIX "${name}."
+    NO_PRETTY_VALUES
     DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS "${arg_LABEL}" TIMEOUT 120 ${needs_server})
 endfunction()
@@ -61,6 +62,7 @@ function(millrace_discover_on_each_server name label)
     gtest_discover_tests(${name}
       TEST_PREFIX "${name}.${server}."
       TEST_LIST "${name}_${server}_TESTS"
+      NO_PRETTY_VALUES
       DISCOVERY_TIMEOUT 60
       PROPERTIES
         LABELS "${label}"
