@@ -1,5 +1,7 @@
 #include "support/server_test.hpp"
 
+#include "support/wait_until.hpp"
+
 #include <utility>
 
 namespace millrace::test {
@@ -9,7 +11,11 @@ ThrowawayServer& ServerTest::server() {
   return shared;
 }
 
-void ServerTest::SetUp() { raw()("FLUSHALL"); }
+void ServerTest::SetUp() {
+  // A connection that the test before this one has closed may not have been noticed yet.
+  ASSERT_TRUE(wait_until([&] { return info_field(raw(), "clients", "connected_clients") == "1"; }));
+  raw()("FLUSHALL");
+}
 
 RawClient& ServerTest::raw() {
   if (!raw_) raw_ = std::make_unique<RawClient>(server().options());

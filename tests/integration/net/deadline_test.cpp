@@ -77,6 +77,15 @@ TEST_P(Deadline, OfACommandIsKept) {
   EXPECT_TRUE(error.retryable());
 }
 
+TEST_P(Deadline, OfABlockingReadIsItsBlockAndTheTimeOfACommand) {
+  ThrowawayServer silent;
+  const EventStream stream = hasty(silent, 300ms);
+  silent.pause();
+  const auto start = Clock::now();
+  EXPECT_THROW(stream.read(StreamId::min(), {.block = 200ms}), TimeoutError);
+  EXPECT_GE(Clock::now() - start, 500ms);
+}
+
 TEST_P(Deadline, IsNotStretchedByAStormOfSignals) {
   ThrowawayServer silent;
   const EventStream stream = hasty(silent, 300ms);
