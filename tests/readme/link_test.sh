@@ -36,10 +36,12 @@ else
         echo 'add_executable(app main.cpp)'
         block "$way("
     } | tee CMakeLists.txt
-    cmake -B . -DCMAKE_PREFIX_PATH="$prefix"
+    # In a folder of its own: beside the link, millrace's part of it would be millrace's sources.
+    cmake -B build -DCMAKE_PREFIX_PATH="$prefix"
     # To build all of millrace once more is left to the tests of packaging, which do the same.
     [ "$way" != add_subdirectory ] || exit 0
-    cmake --build .
+    cmake --build build
+    ln -s -- build/app app
 fi
 
 # shellcheck disable=SC2016 # that shell is to know the variable
