@@ -1,0 +1,263 @@
+#include "worker/ledger.hpp"
+
+#include "support/manual_clock.hpp"
+
+#include <gtest/gtest.h>
+
+namespace millrace::detail {
+namespace {
+
+using namespace std::chrono_literals;
+using Ids = std::vector<StreamId>;
+
+class LedgerTest : public ::testing::Test {
+ protected:
+  Ticket queued(StreamId id) { return ledger_.take(id).value(); }
+  Ticket running(StreamId id) {
+    const Ticket ticket = queued(id);
+    EXPECT_TRUE(ledger_.start(ticket));
+    return ticket;
+  }
+  Ticket done(StreamId id) {
+    const Ticket ticket = running(id);
+    ledger_.finish(ticket, clock_.now());
+    return ticket;
+  }
+
+  test::ManualClock clock_;
+  Ledger ledger_;
+};
+
+TEST_F(LedgerTest, HoldsAnEntryOnce) {
+  const auto ticket = ledger_.take({1, 0});
+  ASSERT_TRUE(ticket.has_value());
+  EXPECT_EQ(ticket->id, (StreamId{1, 0}));
+  EXPECT_EQ(ledger_.take({1, 0}), std::nullopt);
+  EXPECT_TRUE(ledger_.take({1, 1}).has_value());
+  EXPECT_EQ(ledger_.size(), 2U);
+}
+
+TEST_F(LedgerTest, SkipsAnEntryInEveryStateUntilItsAcknowledgementIsAnswered) {
+  const Ticket ticket = running({1, 0});
+  EXPECT_EQ(ledger_.take({1, 0}), std::nullopt) << "running";
+  ledger_.finish(ticket, clock_.now());
+  EXPECT_EQ(ledger_.take({1, 0}), std::nullopt) << "done";
+  const AckBatch acks = ledger_.take_acks(10);
+  EXPECT_EQ(ledger_.take({1, 0}), std::nullopt) << "being acknowledged";
+  ledger_.settle(acks, false);
+  EXPECT_EQ(ledger_.take({1, 0}), std::nullopt) << "to be acknowledged again";
+  ledger_.settle(ledger_.take_acks(10), true);
+  EXPECT_EQ(ledger_.size(), 0U);
+  EXPECT_TRUE(ledger_.take({1, 0}).has_value());
+}
+
+TEST_F(LedgerTest, StartsAnEntryOnce) {
+  const Ticket ticket = queued({1, 0});
+  EXPECT_TRUE(ledger_.start(ticket));
+  EXPECT_FALSE(ledger_.start(ticket));
+  ledger_.finish(ticket, clock_.now());
+  EXPECT_FALSE(ledger_.start(ticket));
+}
+
+TEST_F(LedgerTest, DoesNotStartOrFinishWhatItDoesNotHold) {
+  const Ticket ticket = queued({1, 0});
+  ledger_.give_up(ticket);
+  EXPECT_FALSE(ledger_.start(ticket));
+  EXPECT_EQ(ledger_.finish(ticket, clock_.now()), std::nullopt);
+  EXPECT_EQ(ledger_.size(), 0U);
+  EXPECT_TRUE(ledger_.take_acks(10).ids.empty());
+}
+
+TEST_F(LedgerTest, DoesNotFinishWhatWasNotStarted) {
+  EXPECT_EQ(ledger_.finish(queued({1, 0}), clock_.now()), std::nullopt);
+  EXPECT_TRUE(ledger_.take_acks(10).ids.empty());
+  AckBatch acks;
+  ledger_.finish_into(acks, queued({2, 0}));
+  EXPECT_TRUE(acks.ids.empty());
+}
+
+TEST_F(LedgerTest, GivesUpAnEntryInAnyState) {
+  ledger_.give_up(queued({1, 0}));
+  ledger_.give_up(running({2, 0}));
+  const Ticket waiting = done({3, 0});
+  ledger_.give_up(waiting);
+  EXPECT_EQ(ledger_.size(), 0U);
+  EXPECT_TRUE(ledger_.take_acks(10).ids.empty()) << "nor is it acknowledged";
+  EXPECT_EQ(ledger_.acks_due_at(), std::nullopt);
+}
+
+TEST_F(LedgerTest, KnowsWhatRunsInOrder) {
+  running({3, 0});
+  running({1, 0});
+  queued({2, 0});
+  done({4, 0});
+  EXPECT_EQ(ledger_.running(), (Ids{{1, 0}, {3, 0}}));
+}
+
+TEST_F(LedgerTest, SaysWhenTheFirstAcknowledgementIsDue) {
+  EXPECT_EQ(ledger_.acks_due_at(), std::nullopt);
+  const TimePoint first = clock_.now();
+  EXPECT_EQ(ledger_.finish(running({1, 0}), clock_.now()), first + Ledger::kAckDelay);
+  clock_.advance(3ms);
+  EXPECT_EQ(ledger_.finish(running({2, 0}), clock_.now()), std::nullopt) << "nothing changes";
+  EXPECT_EQ(ledger_.acks_due_at(), first + Ledger::kAckDelay);
+}
+
+TEST_F(LedgerTest, HasAFullBatchDueAtOnce) {
+  for (std::uint64_t i = 1; i < Ledger::kAckBatch; ++i) done({i, 0});
+  EXPECT_GT(ledger_.acks_due_at(), clock_.now());
+  EXPECT_EQ(ledger_.finish(running({Ledger::kAckBatch, 0}), clock_.now()), clock_.now());
+  EXPECT_LE(ledger_.acks_due_at(), clock_.now());
+}
+
+TEST_F(LedgerTest, GivesAcknowledgementsInTheOrderInWhichTheyWereFinished) {
+  for (const std::uint64_t i : {3U, 1U, 2U}) done({i, 0});
+  EXPECT_EQ(ledger_.take_acks(2).ids, (Ids{{3, 0}, {1, 0}}));
+  EXPECT_EQ(ledger_.take_acks(2).ids, (Ids{{2, 0}}));
+  EXPECT_EQ(ledger_.take_acks(2).ids, Ids{});
+  EXPECT_EQ(ledger_.size(), 3U) << "held until the reply comes";
+}
+
+TEST_F(LedgerTest, HasFailedAcknowledgementsAgainBeforeLaterOnesAndDueAtOnce) {
+  done({1, 0});
+  done({2, 0});
+  const AckBatch acks = ledger_.take_acks(10);
+  done({3, 0});
+  EXPECT_FALSE(ledger_.acks_failing());
+  ledger_.settle(acks, false);
+  EXPECT_TRUE(ledger_.acks_failing());
+  EXPECT_LE(ledger_.acks_due_at(), clock_.now());
+
+  const AckBatch again = ledger_.take_acks(10);
+  EXPECT_EQ(again.ids, (Ids{{1, 0}, {2, 0}, {3, 0}}));
+  ledger_.settle(again, true);
+  EXPECT_FALSE(ledger_.acks_failing());
+  EXPECT_EQ(ledger_.size(), 0U);
+}
+
+TEST_F(LedgerTest, IsNotToldThatAcknowledgementsFailByThoseThatWereNone) {
+  ledger_.settle(ledger_.take_acks(10), false);
+  EXPECT_FALSE(ledger_.acks_failing());
+}
+
+TEST_F(LedgerTest, KnowsWhichAcknowledgementsMayFindNothing) {
+  done({1, 0});
+  done({2, 0});
+  const AckBatch lost = ledger_.take_acks(1);
+  EXPECT_EQ(lost.maybe_gone, 0U);
+  ledger_.settle(lost, false);
+  ledger_.note_trimmed(Ids{{3, 0}});
+  queued({3, 0});
+  queued({4, 0});
+  ledger_.note_trimmed(Ids{{4, 0}});
+  const AckBatch again = ledger_.take_acks(10);
+  EXPECT_EQ(again.ids, (Ids{{1, 0}, {2, 0}}));
+  EXPECT_EQ(again.maybe_gone, 1U) << "1-0 was sent before";
+
+  AckBatch rest;
+  const Ticket trimmed = running({5, 0});
+  ledger_.note_trimmed(Ids{{5, 0}});
+  ledger_.finish_into(rest, trimmed);
+  EXPECT_EQ(rest.maybe_gone, 1U) << "5-0 was trimmed while it was held";
+}
+
+TEST_F(LedgerTest, AddsToTheAcknowledgementsOfWhoeverSendsThemItself) {
+  AckBatch acks;
+  ledger_.finish_into(acks, running({1, 0}));
+  ledger_.finish_into(acks, running({2, 0}));
+  EXPECT_EQ(acks.ids, (Ids{{1, 0}, {2, 0}}));
+  EXPECT_EQ(ledger_.acks_due_at(), std::nullopt) << "nobody else sends them";
+  EXPECT_EQ(ledger_.take({1, 0}), std::nullopt);
+  ledger_.settle(acks, true);
+  EXPECT_EQ(ledger_.size(), 0U);
+}
+
+TEST_F(LedgerTest, HasThemWaitIfTheyCouldNotBeSent) {
+  AckBatch acks;
+  ledger_.finish_into(acks, running({1, 0}));
+  ledger_.settle(acks, false);
+  EXPECT_EQ(ledger_.take_acks(10).ids, (Ids{{1, 0}}));
+}
+
+TEST_F(LedgerTest, TakesWhatItLeftForNoOrphanUntilItIsDue) {
+  ledger_.leave(running({1, 0}), clock_.now(), 30s);
+  EXPECT_EQ(ledger_.size(), 0U);
+  clock_.advance(29'999ms);
+  EXPECT_EQ(ledger_.take_orphan({1, 0}, clock_.now()), std::nullopt);
+  EXPECT_TRUE(ledger_.take_orphan({2, 0}, clock_.now()).has_value());
+  clock_.advance(1ms);
+  EXPECT_TRUE(ledger_.take_orphan({1, 0}, clock_.now()).has_value());
+  EXPECT_EQ(ledger_.take_orphan({1, 0}, clock_.now()), std::nullopt) << "it is held now";
+}
+
+TEST_F(LedgerTest, TakesWhatItLeftAsSoonAsTheServerSaysThatItIsIdle) {
+  ledger_.leave(running({1, 0}), clock_.now(), 30s);
+  const auto ticket = ledger_.take({1, 0});
+  ASSERT_TRUE(ticket.has_value());
+  EXPECT_TRUE(ledger_.start(*ticket));
+}
+
+TEST_F(LedgerTest, CountsTheTimeOfAnEntryThatWasLeftAgainFromTheLastTime) {
+  ledger_.leave(running({1, 0}), clock_.now(), 30s);
+  ledger_.leave(running({2, 0}), clock_.now(), 30s);
+  clock_.advance(20s);
+  ledger_.leave(running({1, 0}), clock_.now(), 30s);
+  clock_.advance(10s);
+  EXPECT_TRUE(ledger_.take_orphan({2, 0}, clock_.now()).has_value());
+  EXPECT_EQ(ledger_.take_orphan({1, 0}, clock_.now()), std::nullopt);
+  clock_.advance(20s);
+  EXPECT_TRUE(ledger_.take_orphan({1, 0}, clock_.now()).has_value());
+}
+
+TEST_F(LedgerTest, ForgetsEverythingWhenTheStreamIsMadeNew) {
+  queued({1, 0});
+  running({2, 0});
+  done({3, 0});
+  done({4, 0});
+  const AckBatch acks = ledger_.take_acks(1);
+  ledger_.settle(acks, false);
+  ledger_.leave(running({5, 0}), clock_.now(), 30s);
+  ledger_.start_over();
+  EXPECT_EQ(ledger_.size(), 0U);
+  EXPECT_FALSE(ledger_.acks_failing());
+  EXPECT_EQ(ledger_.acks_due_at(), std::nullopt);
+  EXPECT_TRUE(ledger_.take_orphan({5, 0}, clock_.now()).has_value());
+}
+
+TEST_F(LedgerTest, LetsNoTicketOfAnOldStreamTouchAnEntryOfTheNewOne) {
+  const Ticket waits = queued({1, 0});
+  const Ticket runs = running({2, 0});
+  done({3, 0});
+  const AckBatch acks = ledger_.take_acks(10);
+  ledger_.start_over();
+  queued({1, 0});
+  running({2, 0});
+  done({3, 0});
+
+  EXPECT_FALSE(ledger_.start(waits));
+  EXPECT_EQ(ledger_.finish(runs, clock_.now()), std::nullopt);
+  AckBatch mine;
+  ledger_.finish_into(mine, runs);
+  EXPECT_TRUE(mine.ids.empty());
+  ledger_.give_up(waits);
+  ledger_.leave(runs, clock_.now(), 30s);
+  ledger_.settle(acks, true);
+  ledger_.settle(acks, false);
+  EXPECT_EQ(ledger_.size(), 3U);
+  EXPECT_FALSE(ledger_.acks_failing());
+  EXPECT_EQ(ledger_.running(), (Ids{{2, 0}}));
+  EXPECT_EQ(ledger_.take_acks(10).ids, (Ids{{3, 0}}));
+}
+
+TEST_F(LedgerTest, DropsTheAcknowledgementsOfAnOldStreamFromABatchThatGoesOn) {
+  AckBatch acks;
+  ledger_.finish_into(acks, running({1, 0}));
+  ledger_.start_over();
+  ledger_.finish_into(acks, running({2, 0}));
+  EXPECT_EQ(acks.ids, (Ids{{2, 0}}));
+  ledger_.settle(acks, true);
+  EXPECT_EQ(ledger_.size(), 0U);
+}
+
+}  // namespace
+}  // namespace millrace::detail

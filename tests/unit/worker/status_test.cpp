@@ -1,0 +1,122 @@
+#include "worker/status.hpp"
+
+#include "support/recording_observer.hpp"
+#include "support/wait_until.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <thread>
+
+namespace millrace::detail {
+namespace {
+
+using enum WorkerState;
+
+constexpr std::array kStates{kCreated,  kStarting, kRunning, kPaused,
+                             kDegraded, kDraining, kStopped, kFailed};
+
+/// By the contract: created, starting, then running, paused and degraded in any order, draining,
+/// and one of two ends.
+bool is_allowed(WorkerState from, WorkerState to) {
+  const auto stage = [](WorkerState state) {
+    constexpr std::array kStages{0, 1, 2, 2, 2, 3, 4, 4};
+    return kStages.at(static_cast<std::size_t>(state));
+  };
+  if (from == to) return false;
+  return stage(from) < stage(to) || (stage(from) == 2 && stage(to) == 2);
+}
+
+/// A way to a state.
+void go_to(Status& status, WorkerState state) {
+  if (state == kCreated) return;
+  ASSERT_TRUE(status.move_to(state));
+  ASSERT_EQ(status.state(), state);
+}
+
+TEST(WorkerStatus, GoesForwardsOnly) {
+  const Events events{nullptr};
+  for (const WorkerState from : kStates) {
+    for (const WorkerState to : kStates) {
+      Status status{events};
+      go_to(status, from);
+      EXPECT_EQ(status.move_to(to), is_allowed(from, to))
+          << static_cast<int>(from) << " to " << static_cast<int>(to);
+      EXPECT_EQ(status.state(), is_allowed(from, to) ? to : from);
+    }
+  }
+}
+
+TEST(WorkerStatus, KeepsTheReasonOfAFailure) {
+  const Events events{nullptr};
+  Status status{events};
+  EXPECT_EQ(status.failure(), std::nullopt);
+  EXPECT_TRUE(status.fail(WrongTypeError{"no stream"}));
+  EXPECT_EQ(status.state(), kFailed);
+  EXPECT_FALSE(status.fail(NoGroupError{"no group"})) << "the first one counts";
+  EXPECT_STREQ(status.failure().value().what(), "no stream");
+}
+
+TEST(WorkerStatus, HasNoReasonWhereItDidNotFail) {
+  const Events events{nullptr};
+  Status status{events};
+  status.move_to(kStopped);
+  EXPECT_FALSE(status.fail(WrongTypeError{"no stream"}));
+  EXPECT_EQ(status.failure(), std::nullopt);
+  EXPECT_EQ(status.state(), kStopped);
+}
+
+TEST(WorkerStatus, TellsEachChangeThatHappened) {
+  const auto observer = std::make_shared<test::RecordingObserver>();
+  const Events events{observer};
+  Status status{events};
+  status.move_to(kStarting);
+  status.move_to(kCreated);
+  status.move_to(kRunning);
+  status.move_to(kRunning);
+  EXPECT_EQ(observer->states(), (std::vector<std::pair<WorkerState, WorkerState>>{
+                                    {kCreated, kStarting}, {kStarting, kRunning}}));
+}
+
+TEST(WorkerStatus, TellsWithoutALock) {
+  class Asking : public Observer {
+   public:
+    Status* status = nullptr;
+    WorkerState seen = kCreated;
+    void on_state(WorkerState, WorkerState to) override {
+      seen = status->state();
+      if (to == kStarting) status->move_to(kRunning);
+    }
+  };
+  const auto observer = std::make_shared<Asking>();
+  const Events events{observer};
+  Status status{events};
+  observer->status = &status;
+  status.move_to(kStarting);
+  EXPECT_EQ(observer->seen, kRunning);
+}
+
+TEST(WorkerStatus, IsWaitedForUntilItIsAsWanted) {
+  const Events events{nullptr};
+  Status status{events};
+  std::thread mover{[&] {
+    status.move_to(kStarting);
+    status.move_to(kRunning);
+  }};
+  EXPECT_TRUE(status.wait_for([](WorkerState state) { return state == kRunning; },
+                              Clock::system().now() + test::kGenerous));
+  mover.join();
+}
+
+TEST(WorkerStatus, IsNotWaitedForPastTheDeadline) {
+  const Events events{nullptr};
+  const Status status{events};
+  EXPECT_FALSE(
+      status.wait_for([](WorkerState state) { return state == kRunning; }, Clock::system().now()));
+  EXPECT_TRUE(status.wait_for([](WorkerState state) { return state == kCreated; },
+                              Clock::system().now() - Milliseconds{1}))
+      << "it is as wanted already";
+}
+
+}  // namespace
+}  // namespace millrace::detail
