@@ -1,5 +1,7 @@
 #include "worker/status.hpp"
 
+#include <utility>
+
 namespace millrace::detail {
 namespace {
 
@@ -40,17 +42,34 @@ std::optional<Error> Status::failure() const {
 }
 
 bool Status::change(WorkerState next, const Error* failure) {
-  WorkerState from;
   {
     std::lock_guard lock{mutex_};
     if (!allowed(state_, next)) return false;
-    from = state_;
+    untold_.push_back({.from = state_, .to = next});
     state_ = next;
     if (failure != nullptr) failure_ = *failure;
     changed_.notify_all();
   }
-  events_.tell([&](Observer& observer) { observer.on_state(from, next); });
+  tell();
   return true;
+}
+
+void Status::tell() {
+  // One thread at a time, or two changes could be told the wrong way round.
+  for (bool telling = false;; telling = true) {
+    Change change;
+    {
+      std::lock_guard lock{mutex_};
+      if (!telling && std::exchange(telling_, true)) return;
+      if (untold_.empty()) {
+        telling_ = false;
+        return;
+      }
+      change = untold_.front();
+      untold_.pop_front();
+    }
+    events_.tell([&](Observer& observer) { observer.on_state(change.from, change.to); });
+  }
 }
 
 bool Status::wait_for(FunctionRef<bool(WorkerState)> wanted, TimePoint deadline) const {

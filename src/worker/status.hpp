@@ -8,6 +8,7 @@
 #include "worker/events.hpp"
 
 #include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <optional>
 
@@ -16,7 +17,8 @@ namespace millrace::detail {
 /// Where a worker is in its life. Safe from any thread.
 ///
 /// Invariant: kCreated -> kStarting -> {kRunning, kPaused, kDegraded} in any order -> kDraining ->
-/// kStopped or kFailed, forwards only; kFailed from anywhere but kStopped.
+/// kStopped or kFailed, forwards only; kFailed from anywhere but kStopped. The observer is told of
+/// each change in their order, by one of the threads that make them.
 class Status {
  public:
   explicit Status(const Events& events) : events_{events} {}
@@ -34,13 +36,21 @@ class Status {
   bool wait_for(FunctionRef<bool(WorkerState)> wanted, TimePoint deadline) const;
 
  private:
+  struct Change {
+    WorkerState from{};
+    WorkerState to{};
+  };
+
   bool change(WorkerState next, const Error* failure);
+  void tell();
 
   const Events& events_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   WorkerState state_ = WorkerState::kCreated;
   std::optional<Error> failure_{};
+  std::deque<Change> untold_;
+  bool telling_ = false;
 };
 
 }  // namespace millrace::detail

@@ -1,5 +1,6 @@
 #include "worker/status.hpp"
 
+#include "support/gate.hpp"
 #include "support/recording_observer.hpp"
 #include "support/wait_until.hpp"
 
@@ -7,6 +8,8 @@
 
 #include <array>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace millrace::detail {
 namespace {
@@ -94,6 +97,28 @@ TEST(WorkerStatus, TellsWithoutALock) {
   observer->status = &status;
   status.move_to(kStarting);
   EXPECT_EQ(observer->seen, kRunning);
+}
+
+TEST(WorkerStatus, TellsChangesOfTwoThreadsInTheirOrder) {
+  class Slow : public Observer {
+   public:
+    test::Gate gate;
+    std::vector<WorkerState> told;  // by one thread at a time
+    void on_state(WorkerState, WorkerState to) override {
+      if (to == kStarting) gate.pass();
+      told.push_back(to);
+    }
+  };
+  const auto observer = std::make_shared<Slow>();
+  const Events events{observer};
+  Status status{events};
+  std::thread slow{[&] { status.move_to(kStarting); }};
+  ASSERT_TRUE(observer->gate.wait_for_arrivals(1));
+  EXPECT_TRUE(status.move_to(kRunning));
+  EXPECT_EQ(status.state(), kRunning) << "nobody waits for the observer but whoever tells it";
+  observer->gate.open();
+  slow.join();
+  EXPECT_EQ(observer->told, (std::vector<WorkerState>{kStarting, kRunning}));
 }
 
 TEST(WorkerStatus, IsWaitedForUntilItIsAsWanted) {
