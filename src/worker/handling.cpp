@@ -8,8 +8,8 @@
 namespace millrace::detail {
 namespace {
 
-/// A worker whose handler runs on this thread. A handler may call another worker's
-/// reap_idle_pending(), so there can be one inside another.
+/// A worker whose handler, or observer, is called on this thread. A handler may call another
+/// worker's reap_idle_pending(), so there can be one inside another.
 class Inside {
  public:
   explicit Inside(const Handling* handling)
@@ -40,6 +40,7 @@ bool Handling::is_inside() const noexcept { return Inside::has(this); }
 
 Handling::Result Handling::handle(const Work& work, scripts::Eval eval) {
   const Turnstile::Pass pass{turnstile_};
+  const Inside mark{this};
   if (!ledger_.start(work.ticket)) return Result::kNotOurs;
   try {
     if (!still_ours(work, eval)) {
@@ -87,7 +88,6 @@ Verdict Handling::call(const Delivery& delivery) {
   std::string what;
   Verdict verdict = Verdict::retry();
   try {
-    const Inside mark{this};
     verdict = handler_(delivery);
   } catch (const std::exception& error) {
     what = error.what();

@@ -53,6 +53,36 @@ TEST_F(WorkerReading, LeavesAGroupThatIsThereWhereItIs) {
   EXPECT_EQ(journal.ids(), (Ids{{2, 0}, {3, 0}}));
 }
 
+TEST_F(WorkerReading, ReadsTheSameOverRespThree) {
+  ConnectionOptions resp3 = server().options();
+  resp3.resp_version = 3;
+  try {
+    const ConnectionPool pool{resp3};
+  } catch (const UnsupportedError& error) {
+    GTEST_SKIP() << error.what();
+  }
+  append_ids(6);
+  orphan("alice", 2);
+  raw()("XREADGROUP", "GROUP", "g", "bob", "COUNT", 2, "STREAMS", "s", ">");
+  for (const StreamId id : Ids{{3, 0}, {4, 0}}) {
+    raw()("XCLAIM", "s", "g", "bob", 0, id, "IDLE", 7'200'000, "JUSTID");
+  }
+  raw()("XDEL", "s", "2-0", "4-0");
+  Journal journal;
+  WorkerOptions options = this->options();
+  options.min_idle = 1h;
+  options.block = 20ms;
+  ConsumerWorker worker{stream(resp3), options, journal.handler()};
+  worker.start();
+  EXPECT_TRUE(journal.wait_for(Ids{{1, 0}, {3, 0}, {5, 0}, {6, 0}}));
+  EXPECT_TRUE(nothing_is_pending());
+  EXPECT_THAT(heard().deleted(), ::testing::UnorderedElementsAre(StreamId{2, 0}, StreamId{4, 0}));
+  raw()("DEL", "s");
+  EXPECT_TRUE(wait_until([&] { return !heard().recreated().empty(); }));
+  EXPECT_TRUE(journal.wait_for(append_ids(1, 6)));
+  EXPECT_FALSE(heard().saw(WorkerState::kDegraded)) << heard().text();
+}
+
 TEST_F(WorkerReading, HandsOverWhatTheEntryIsAndWhoReadIt) {
   raw()("XADD", "s", "7-1", "f", "1", "f", "2", "", "\r\n");
   std::promise<std::string> said;

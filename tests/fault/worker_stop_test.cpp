@@ -143,6 +143,39 @@ TEST_F(WorkerStop, EndsAPausedWorkerAtOnce) {
   EXPECT_EQ(worker.state(), WorkerState::kStopped);
 }
 
+TEST_F(WorkerStop, NeedNotComeBeforeTheDestructorInWhateverState) {
+  const auto destroyed = [&](auto&& bring_about) {
+    auto worker = std::make_unique<ConsumerWorker>(stream(), patient(), [](const Delivery&) {});
+    bring_about(*worker);
+    takes_no_time([&] { worker.reset(); });
+  };
+  const auto comes_to = [](ConsumerWorker& worker, WorkerState state) {
+    EXPECT_TRUE(wait_until([&] { return worker.state() == state; }));
+  };
+  destroyed([](ConsumerWorker&) {});
+  destroyed([](ConsumerWorker& worker) { worker.request_stop(); });
+  destroyed([](ConsumerWorker& worker) { worker.start(); });
+  destroyed([&](ConsumerWorker& worker) {
+    worker.start();
+    comes_to(worker, WorkerState::kRunning);
+  });
+  destroyed([&](ConsumerWorker& worker) {
+    worker.pause();
+    worker.start();
+    comes_to(worker, WorkerState::kPaused);
+  });
+  destroyed([&](ConsumerWorker& worker) {
+    worker.start();
+    worker.stop();
+    comes_to(worker, WorkerState::kStopped);
+  });
+  server().stop();
+  destroyed([&](ConsumerWorker& worker) {
+    worker.start();
+    comes_to(worker, WorkerState::kDegraded);
+  });
+}
+
 TEST_F(WorkerStop, BeforeAStartMakesTheStartImpossible) {
   ConsumerWorker worker{stream(), patient(), [](const Delivery&) {}};
   const StopReport report = worker.stop();

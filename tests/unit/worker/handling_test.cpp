@@ -266,6 +266,26 @@ TEST_F(HandlingTest, KnowsTheThreadsThatAreInsideTheHandler) {
   EXPECT_EQ(inside, (std::vector<bool>{false, true, true, false, true}));
 }
 
+TEST_F(HandlingTest, TakesAnObserverThatIsToldOfACallForInside) {
+  class Asking : public Observer {
+   public:
+    Handling* handling = nullptr;
+    std::vector<bool> inside;
+    void on_delivery(const Delivery&) override { inside.push_back(handling->is_inside()); }
+    void on_verdict(const Delivery&, const Verdict&) override {
+      inside.push_back(handling->is_inside());
+    }
+  };
+  const auto observer = std::make_shared<Asking>();
+  const Events events{observer};
+  Handling handling{parts_.config, [](const Delivery&) {}, parts_.ledger, parts_.counters, events,
+                    parts_.clock};
+  observer->handling = &handling;
+  handle(handling, fresh());
+  EXPECT_EQ(observer->inside, (std::vector<bool>{true, true}))
+      << "there, stop() would wait for itself";
+}
+
 TEST_F(HandlingTest, IsNotInsideAnyMoreAfterAnException) {
   auto handling = this->handling([](const Delivery&) -> Verdict { throw 42; });
   handle(handling, fresh());
