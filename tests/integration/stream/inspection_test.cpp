@@ -199,6 +199,8 @@ TEST_P(Pending, IsListedByRangeCountConsumerAndIdleTime) {
   EXPECT_EQ(list({.start = RangeStart::after({2, 0})}), "3-0 alice 1");
   EXPECT_EQ(list({.end = StreamId{2, 0}}), "1-0 alice 1, 2-0 bob 1");
   EXPECT_EQ(list({.end = RangeEnd::before({2, 0})}), "1-0 alice 1");
+  EXPECT_EQ(list({.start = RangeStart::after(StreamId::max())}), "");
+  EXPECT_EQ(list({.end = RangeEnd::before(StreamId::min())}), "");
   EXPECT_EQ(list({.count = 1}), "1-0 alice 1");
   EXPECT_EQ(list({.consumer = "bob"}), "2-0 bob 1");
   EXPECT_EQ(list({.min_idle = 400s}), "2-0 bob 1");
