@@ -5,7 +5,7 @@
 #   build   compiler, CMake, hiredis and fmt (the default)
 #   server  a redis-server for examples and tests to start; its service stays off
 #   test    GoogleTest, and the same
-#   dev     Clang, its formatter and linter, shellcheck, ccache
+#   dev     Clang with its sanitizers, formatter and linter, shellcheck, ccache
 #   ci      what it takes to build another hiredis from its source
 #
 # Where nothing is missing it does nothing and needs no rights. It becomes root by sudo if that asks
@@ -26,6 +26,8 @@ test     libgtest-dev      library gtest
 test     libgmock-dev      library gmock
 test     redis-server      command redis-server
 dev      clang             command clang++
+dev      libclang-rt-dev   sanitizer asan
+dev      llvm              command llvm-symbolizer
 dev      clang-format      command clang-format
 dev      clang-tidy        command clang-tidy
 dev      shellcheck        command shellcheck
@@ -39,6 +41,9 @@ say() { echo "install-deps: $*" >&2; }
 
 command_is_there() { command -v "$1" >/dev/null; }
 library_is_there() { command_is_there pkg-config && pkg-config --exists "$1"; }
+sanitizer_is_there() {
+    command_is_there clang++ && [ -e "$(clang++ -print-file-name="libclang_rt.$1-$(uname -m).a")" ]
+}
 
 # missing GROUP...: the packages of these groups that are not there.
 missing() {
