@@ -1,5 +1,5 @@
-/// What a snippet of mistakes.cmake can name. Nothing of it is ever run. It is compiled by itself, as
-/// a main file, where `#pragma once` would be a warning.
+/// What a snippet of mistakes.cmake can name. Nothing of it is ever run. It is compiled by itself,
+/// as a main file, where `#pragma once` would be a warning.
 
 #include <millrace/consumer_worker.hpp>
 #include <millrace/event_stream.hpp>
