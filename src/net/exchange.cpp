@@ -141,7 +141,6 @@ Exchange::Failure Exchange::take_one(Reply reply) {
   // An error may come early, from a server that does not want to read the rest.
   const bool is_early = replies_ >= sent_whole();
   if (is_early && !reply.root().is_error()) {
-    surplus_ = true;
     return ProtocolError{fmt::format("{}: a reply came before the command was sent",
                                      subject(spec_, stream_.endpoint)),
                          outcome()};

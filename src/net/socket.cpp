@@ -109,28 +109,6 @@ void tune_tcp(int descriptor, Milliseconds idle) noexcept {
   throw ConnectError{fmt::format("cannot connect to {}: {}", endpoint_of(options), why)};
 }
 
-std::unique_ptr<Transport> connect_tcp(const ConnectionOptions& options, const Attempt& attempt) {
-  const auto addresses = resolve(options.host, options.port);
-  std::optional<Refusal> first_refusal;
-  for (std::size_t at = 0; at < addresses.size(); ++at) {
-    // An address that does not answer leaves the others their share of the time.
-    const auto now = attempt.clock.now();
-    const auto others = static_cast<long>(addresses.size() - at);
-    const auto deadline =
-        std::min(attempt.deadline, after(now, left_until(attempt.deadline, now) / others));
-    Refusal refusal;
-    errno = 0;
-    auto descriptor = take_over(redisConnectNonBlock(addresses[at].c_str(), options.port), refusal);
-    if (descriptor) refusal = finish(descriptor->get(), attempt, deadline);
-    if (refusal.error_number == 0) {
-      tune_tcp(descriptor->get(), options.tcp_keepalive);
-      return std::make_unique<SocketTransport>(descriptor->release(), attempt.clock);
-    }
-    if (!first_refusal) first_refusal = refusal;
-  }
-  refuse(options, attempt, *first_refusal);
-}
-
 std::unique_ptr<Transport> connect_unix(const ConnectionOptions& options, const Attempt& attempt) {
   constexpr Milliseconds kPause{5};
   for (;;) {
@@ -172,10 +150,33 @@ std::string endpoint_of(const ConnectionOptions& options) {
                  : fmt::format("{}:{}", host, options.port);
 }
 
+std::unique_ptr<Transport> connect_to_any(const std::vector<std::string>& addresses,
+                                          const ConnectionOptions& options,
+                                          const Attempt& attempt) {
+  std::optional<Refusal> first_refusal;
+  for (std::size_t at = 0; at < addresses.size(); ++at) {
+    // An address that does not answer leaves the others their share of the time.
+    const auto now = attempt.clock.now();
+    const auto others = static_cast<long>(addresses.size() - at);
+    const auto deadline =
+        std::min(attempt.deadline, after(now, left_until(attempt.deadline, now) / others));
+    Refusal refusal;
+    errno = 0;
+    auto descriptor = take_over(redisConnectNonBlock(addresses[at].c_str(), options.port), refusal);
+    if (descriptor) refusal = finish(descriptor->get(), attempt, deadline);
+    if (refusal.error_number == 0) {
+      tune_tcp(descriptor->get(), options.tcp_keepalive);
+      return std::make_unique<SocketTransport>(descriptor->release(), attempt.clock);
+    }
+    if (!first_refusal) first_refusal = refusal;
+  }
+  refuse(options, attempt, *first_refusal);
+}
+
 std::unique_ptr<Transport> connect_socket(const ConnectionOptions& options,
                                           const Attempt& attempt) {
-  return options.unix_socket.empty() ? connect_tcp(options, attempt)
-                                     : connect_unix(options, attempt);
+  if (!options.unix_socket.empty()) return connect_unix(options, attempt);
+  return connect_to_any(resolve(options.host, options.port), options, attempt);
 }
 
 }  // namespace millrace::detail

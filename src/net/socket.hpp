@@ -9,6 +9,7 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 namespace millrace::detail {
 
@@ -24,10 +25,14 @@ struct Attempt {
 /// `host:port`, `[address]:port`, or the path of the Unix socket.
 std::string endpoint_of(const ConnectionOptions& options);
 
-/// Resolves and connects, trying each address until one answers. Throws ConnectError, or
-/// Interrupted. Looking a name up is the resolver's: it cannot be ended before it returns, but its
-/// time counts.
+/// Resolves and connects. Throws ConnectError, or Interrupted. Looking a name up is the system's:
+/// it cannot be ended before it returns, but its time counts.
 std::unique_ptr<Transport> connect_socket(const ConnectionOptions& options, const Attempt& attempt);
+
+/// Tries one address (in numbers) after another; at least one. Throws ConnectError with what the
+/// first one said, or Interrupted.
+std::unique_ptr<Transport> connect_to_any(const std::vector<std::string>& addresses,
+                                          const ConnectionOptions& options, const Attempt& attempt);
 
 /// A connection to a local port that nobody listens on can meet itself (both ends are given that
 /// port), and would then read its own commands as replies.

@@ -14,7 +14,9 @@ class ManualClock final : public detail::Clock {
   }
 
   void advance(detail::TimePoint::duration by) noexcept { ticks_ += by.count(); }
-  void advance_to(detail::TimePoint time) noexcept { ticks_ = time.time_since_epoch().count(); }
+  void advance_to(detail::TimePoint time) noexcept {
+    if (time > now()) ticks_ = time.time_since_epoch().count();
+  }
 
  private:
   // Not at zero, so that a time before the start can be said.

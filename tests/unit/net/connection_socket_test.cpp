@@ -3,10 +3,10 @@
 #include <millrace/error.hpp>
 
 #include "support/scripted_server.hpp"
+#include "support/signal_storm.hpp"
 
 #include <gtest/gtest.h>
 
-#include <sys/time.h>
 #include <algorithm>
 #include <atomic>
 #include <csignal>
@@ -36,31 +36,6 @@ std::unique_ptr<Connection> connect_to(const ScriptedServer& server,
   return Standalone{std::move(options), Clock::system()}.connect("s", TimePoint::max(), {});
 }
 
-/// SIGALRM every ten milliseconds, for a handler that does nothing; system calls do not restart.
-class SignalStorm {
- public:
-  SignalStorm() {
-    struct sigaction action {};
-    action.sa_handler = [](int) { signals_.fetch_add(1); };
-    ::sigaction(SIGALRM, &action, &before_);
-    const itimerval every{.it_interval = {.tv_sec = 0, .tv_usec = 10'000},
-                          .it_value = {.tv_sec = 0, .tv_usec = 10'000}};
-    ::setitimer(ITIMER_REAL, &every, nullptr);
-  }
-  SignalStorm(const SignalStorm&) = delete;
-  SignalStorm& operator=(const SignalStorm&) = delete;
-  ~SignalStorm() {
-    const itimerval never{};
-    ::setitimer(ITIMER_REAL, &never, nullptr);
-    ::sigaction(SIGALRM, &before_, nullptr);
-  }
-  int signals() const { return signals_.load(); }
-
- private:
-  static inline std::atomic<int> signals_{0};
-  struct sigaction before_ {};
-};
-
 TEST(Connection, WaitsForABlockingReadLongerThanTheCommandTimeout) {
   ScriptedServer server{[](Peer& peer) {
     peer.expect_client_id();
@@ -85,7 +60,7 @@ TEST(Connection, KeepsItsDeadlineInAStormOfSignals) {
     peer.send("+PONG\r\n");
   }};
   const auto connection = connect_to(server, {.command_timeout = 300ms});
-  const SignalStorm storm;
+  const test::SignalStorm storm;
   const auto before = steady_clock::now();
   EXPECT_THROW(connection->call({.command = "PING"}, write_ping), TimeoutError);
   const auto took = steady_clock::now() - before;

@@ -12,8 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <future>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,6 +54,10 @@ bool is_refused(Action action) {
   return false;
 }
 
+std::ptrdiff_t open_descriptors() {
+  return std::distance(std::filesystem::directory_iterator{"/proc/self/fd"}, {});
+}
+
 void answer_pings(Peer& peer) {
   peer.expect_client_id();
   while (!peer.read().empty()) peer.send("+PONG\r\n");
@@ -78,8 +84,9 @@ TEST(Fork, LeavesTheParentsConnectionsAloneWhenTheChildDestroysItsPool) {
   auto pool = std::make_unique<ConnectionPool>(ConnectionOptions{.port = server.port()});
   pool->ping();
   EXPECT_TRUE(holds_in_child([&pool] {
+    const auto before = open_descriptors();
     pool.reset();
-    return true;
+    return open_descriptors() == before - 1;  // the child's copy
   }));
   pool->ping();
   EXPECT_EQ(pool->stats().created, 1U);

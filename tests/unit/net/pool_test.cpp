@@ -125,12 +125,13 @@ TEST_F(PoolTest, EndsACallInsideACallThatHoldsTheLastConnection) {
 }
 
 TEST_F(PoolTest, WaitsForAConnectionThatComesBack) {
-  make({.max_connections = 1, .wait_timeout = test::kGenerous});
+  make({.max_connections = 1, .wait_timeout = 1h});
   std::future<std::int64_t> waiting;
   use_at_once(1, [&] {
     waiting = std::async(std::launch::async, [this] { return call(); });
     ASSERT_TRUE(wait_until([this] { return pool->stats().waiting == 1; }));
   });
+  ASSERT_EQ(waiting.wait_for(test::kGenerous), std::future_status::ready) << "was not woken";
   EXPECT_EQ(waiting.get(), 1);
   EXPECT_EQ(pool->stats().waiting, 0U);
 }

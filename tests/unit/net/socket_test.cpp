@@ -5,9 +5,11 @@
 #include "net/connection.hpp"
 #include "net/socket_transport.hpp"
 #include "support/scripted_server.hpp"
+#include "support/signal_storm.hpp"
 
 #include <gtest/gtest.h>
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -39,13 +41,17 @@ std::set<int> open_descriptors() {
   return descriptors;
 }
 
-std::unique_ptr<Transport> connect(const ConnectionOptions& options, std::stop_token stop = {},
-                                   const Wakeup* wakeup = nullptr) {
-  return connect_socket(options, {.limit = options.connect_timeout,
-                                  .deadline = steady_clock::now() + options.connect_timeout,
-                                  .stop = std::move(stop),
-                                  .wakeup = wakeup,
-                                  .clock = Clock::system()});
+Attempt attempt(const ConnectionOptions& options, std::stop_token stop = {},
+                const Wakeup* wakeup = nullptr) {
+  return {.limit = options.connect_timeout,
+          .deadline = steady_clock::now() + options.connect_timeout,
+          .stop = std::move(stop),
+          .wakeup = wakeup,
+          .clock = Clock::system()};
+}
+
+std::unique_ptr<Transport> connect(const ConnectionOptions& options) {
+  return connect_socket(options, attempt(options));
 }
 
 std::string error_of_connect(const ConnectionOptions& options) {
@@ -57,36 +63,56 @@ std::string error_of_connect(const ConnectionOptions& options) {
   return "connected";
 }
 
-/// A listener whose queue is full: connecting to it hangs.
+sockaddr_in ipv4(const char* address, std::uint16_t port) {
+  sockaddr_in made{};
+  made.sin_family = AF_INET;
+  made.sin_port = htons(port);
+  ::inet_pton(AF_INET, address, &made.sin_addr);
+  return made;
+}
+
+/// Listens, and accepts nothing.
+class Listener {
+ public:
+  explicit Listener(const char* address, std::uint16_t port = 0, int queue = 8) {
+    sockaddr_in own = ipv4(address, port);
+    socklen_t size = sizeof(own);
+    auto* const generic = reinterpret_cast<sockaddr*>(&own);
+    EXPECT_EQ(::bind(descriptor_, generic, size), 0);
+    EXPECT_EQ(::listen(descriptor_, queue), 0);
+    EXPECT_EQ(::getsockname(descriptor_, generic, &size), 0);
+    port_ = ntohs(own.sin_port);
+  }
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+  ~Listener() { ::close(descriptor_); }
+  std::uint16_t port() const { return port_; }
+
+ private:
+  int descriptor_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  std::uint16_t port_ = 0;
+};
+
+/// A listener on 127.0.0.1 whose queue is full: connecting to it hangs.
 class FullListener {
  public:
   FullListener() {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    auto* const generic = reinterpret_cast<sockaddr*>(&address);
-    EXPECT_EQ(::bind(listener_, generic, size), 0);
-    EXPECT_EQ(::listen(listener_, 0), 0);
-    EXPECT_EQ(::getsockname(listener_, generic, &size), 0);
-    port_ = ntohs(address.sin_port);
+    const sockaddr_in address = ipv4("127.0.0.1", listener_.port());
     for (int& filler : fillers_) {
       filler = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-      ::connect(filler, generic, size);
+      ::connect(filler, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
     }
   }
   FullListener(const FullListener&) = delete;
   FullListener& operator=(const FullListener&) = delete;
   ~FullListener() {
     for (const int filler : fillers_) ::close(filler);
-    ::close(listener_);
   }
-  std::uint16_t port() const { return port_; }
+  std::uint16_t port() const { return listener_.port(); }
 
  private:
-  int listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  Listener listener_{"127.0.0.1", 0, 0};
   std::array<int, 4> fillers_{};
-  std::uint16_t port_ = 0;
 };
 
 TEST(Socket, CarriesBytesOverTcpAndUnixSockets) {
@@ -149,15 +175,44 @@ TEST(Socket, GivesUpAtTheConnectDeadline) {
       << error;
 }
 
+TEST(Socket, KeepsTheConnectDeadlineInAStormOfSignals) {
+  const FullListener listener;
+  const test::SignalStorm storm;
+  const auto before = steady_clock::now();
+  const auto error = error_of_connect({.port = listener.port(), .connect_timeout = 300ms});
+  EXPECT_GE(steady_clock::now() - before, 300ms);
+  EXPECT_NE(error.find("no connection within 300 ms"), std::string::npos) << error;
+  EXPECT_GT(storm.signals(), 5) << "there was no storm";
+}
+
+// hiredis tries only the first address of a non-blocking connection.
+TEST(Socket, TriesEachAddressAndLeavesTimeForTheNext) {
+  const FullListener full;
+  const Listener other{"127.0.0.2", full.port()};
+  const ConnectionOptions options{.port = full.port(), .connect_timeout = 400ms};
+  EXPECT_TRUE(connect_to_any({"127.0.0.3", "127.0.0.1", "127.0.0.2"}, options, attempt(options)));
+}
+
+TEST(Socket, SaysWhyTheFirstAddressFailed) {
+  const FullListener full;
+  const ConnectionOptions options{.port = full.port(), .connect_timeout = 50ms};
+  try {
+    connect_to_any({"127.0.0.1", "127.0.0.3"}, options, attempt(options));
+    ADD_FAILURE() << "connected";
+  } catch (const ConnectError& error) {
+    EXPECT_NE(std::string{error.what()}.find("no connection within 50 ms"), std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(Socket, IsStoppedWhileItConnects) {
   const FullListener listener;
   const Wakeup wakeup;
   std::stop_source source;
   const std::stop_callback wake{source.get_token(), [&wakeup] { wakeup.signal(); }};
   std::thread stopper{[&source] { source.request_stop(); }};
-  EXPECT_THROW(connect({.port = listener.port(), .connect_timeout = test::kGenerous},
-                       source.get_token(), &wakeup),
-               Interrupted);
+  const ConnectionOptions options{.port = listener.port(), .connect_timeout = test::kGenerous};
+  EXPECT_THROW(connect_socket(options, attempt(options, source.get_token(), &wakeup)), Interrupted);
   stopper.join();
 }
 

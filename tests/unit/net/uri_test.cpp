@@ -201,7 +201,7 @@ TEST(Uri, SurvivesEveryInput) {
   std::mt19937 random{1};
   constexpr std::string_view kPieces[] = {"redis", "unix", "://", ":", "/", "?", "@",  "[", "]",
                                           "%",     "%41",  "&",   "=", "#", "1", "db", "h"};
-  for (int i = 0; i < 100'000; ++i) {
+  for (int i = 0; i < 3'000; ++i) {
     std::string uri = i % 2 == 0 ? "redis://" : "";
     for (auto left = random() % 8; left > 0; --left) {
       uri += kPieces[random() % std::size(kPieces)];
