@@ -47,7 +47,12 @@ struct StreamCore;
 class MILLRACE_EXPORT EventStream {
  public:
   /// Does no I/O. Throws InvalidArgument for an empty key or an option out of range.
-  EventStream(ConnectionPool pool, std::string key, StreamOptions options = {});
+  EventStream(const ConnectionPool& pool, std::string key, StreamOptions options = {});
+
+  // Moving copies, so that no handle is ever empty.
+  EventStream(const EventStream&) = default;
+  EventStream& operator=(const EventStream&) = default;
+  ~EventStream() = default;
 
   const std::string& key() const noexcept;
   const StreamOptions& options() const noexcept;
@@ -222,7 +227,7 @@ class MILLRACE_EXPORT EventStream {
 /// throw. Not for two threads at once.
 class MILLRACE_EXPORT ReplayRange {
  public:
-  class iterator {
+  class iterator {  // NOLINT(readability-identifier-naming): the name that ranges have
    public:
     using value_type = Entry;
     using difference_type = std::ptrdiff_t;

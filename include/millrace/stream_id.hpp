@@ -46,6 +46,7 @@ struct StreamId {
   /// The id right before this one. Throws InvalidArgument for min().
   MILLRACE_EXPORT StreamId prev() const;
 
+  // NOLINTNEXTLINE(modernize-use-nullptr): Clang 14 means the 0 that it compares with by itself
   friend constexpr auto operator<=>(const StreamId&, const StreamId&) = default;
 
   /// Writes to_string(). GoogleTest prints ids through it as well.

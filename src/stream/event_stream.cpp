@@ -7,11 +7,11 @@
 
 namespace millrace {
 
-EventStream::EventStream(ConnectionPool pool, std::string key, StreamOptions options) {
+EventStream::EventStream(const ConnectionPool& pool, std::string key, StreamOptions options) {
   detail::checks::name("key of a stream", key);
   detail::checks::stream(options);
   core_ = std::make_shared<const detail::StreamCore>(
-      detail::StreamCore{.pool = std::move(pool), .key = std::move(key), .options = options});
+      detail::StreamCore{.pool = pool, .key = std::move(key), .options = options});
 }
 
 const std::string& EventStream::key() const noexcept { return core_->key; }

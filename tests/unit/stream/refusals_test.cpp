@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace millrace {
@@ -55,6 +56,13 @@ TEST(EventStream, NeedsNoServerToBeMade) {
   EXPECT_EQ(s.options().claim_min_idle, 7ms);
   EXPECT_EQ(s.pool().stats().created, 0U);
   EXPECT_THROW(s.length(), ConnectError);
+}
+
+TEST(EventStream, IsNeverAnEmptyHandle) {
+  EventStream s = stream();
+  const EventStream moved = std::move(s);
+  EXPECT_EQ(s.key(), "s");  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(moved.key(), "s");
 }
 
 TEST(EventStream, RefusesNamesThatAreEmpty) {
