@@ -185,6 +185,17 @@ TEST_P(Connecting, AppendsGoOnAfterIdleConnectionsWereKilled) {
   EXPECT_EQ(s().length(), 3U);
 }
 
+TEST_P(Connecting, AppendsGoOnAfterIdleConnectionsOverTcpWereKilled) {
+  // Here a dead connection takes one more request before it says that it is dead.
+  ThrowawayServer tcp{{.listen = ServerOptions::Listen::kTcp}};
+  RawClient admin{tcp.options()};
+  const EventStream stream{ConnectionPool{options(tcp)}, "s"};
+  append(stream, {{1, 0}});
+  kill_all(admin);
+  stream.add({{"f", "v"}});
+  EXPECT_EQ(stream.length(), 2U);
+}
+
 TEST_P(Connecting, AppendsGoOnAfterTheServerClosedIdleConnections) {
   ThrowawayServer impatient{{.args = {"--timeout", "1"}}};
   const EventStream stream{ConnectionPool{options(impatient)}, "s"};
