@@ -8,6 +8,7 @@
 #include <exception>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace millrace::detail {
@@ -170,8 +171,10 @@ Credentials credentials_of(const ConnectionOptions& options) {
 
 void set_up_session(WireConnection& connection, const ConnectionOptions& options,
                     const Credentials& credentials, TimePoint deadline, std::stop_token stop) {
-  const CallSpec spec{
-      .command = "set-up of a connection", .key = {}, .stop = stop, .deadline = deadline};
+  const CallSpec spec{.command = "set-up of a connection",
+                      .key = {},
+                      .stop = std::move(stop),
+                      .deadline = deadline};
   if (SetUp{connection, options, credentials, options.resp_version}.run(spec)) return;
   SetUp{connection, options, credentials, 2}.run(spec);
 }
