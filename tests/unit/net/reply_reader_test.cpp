@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <algorithm>
 #include <chrono>
 #include <ctime>
@@ -210,6 +211,21 @@ TEST(ReplyReader, ReadsAVeryBigString) {
   EXPECT_TRUE(reply->root().text() == value);
   reader.feed("+OK\r\n");
   EXPECT_TRUE(reader.next());
+}
+
+/// What the heap has taken from the system in big pieces.
+std::size_t mapped() { return ::mallinfo2().hblkhd; }
+
+TEST(ReplyReader, GivesTheMemoryOfABigReplyBack) {
+  const std::string value(std::size_t{64} << 20, 'x');
+  if (mapped() < value.size()) GTEST_SKIP() << "this heap does not say what it has";
+  const std::string bytes = fmt::format("${}\r\n{}\r\n", value.size(), value);
+  const auto before = mapped();
+  ReplyReader reader;
+  reader.feed(bytes);
+  ASSERT_TRUE(reader.next());
+  EXPECT_FALSE(reader.next());
+  EXPECT_LT(mapped(), before + value.size() / 2) << "a connection would hold it while it is idle";
 }
 
 }  // namespace
