@@ -56,9 +56,10 @@ void Keeper::wake(TimePoint by) {
   changed_.notify_all();
 }
 
-void Keeper::reader_ended() {
+void Keeper::reader_ended(bool connected) {
   std::lock_guard lock{mutex_};
   reader_ended_ = true;
+  reader_was_connected_ = connected;
   changed_.notify_all();
 }
 
@@ -78,6 +79,7 @@ void Keeper::tick() {
       observe_at_ = now + shared_.config.min_idle / 3;
     }
     backoff_.reset();
+    is_cut_off_ = false;
     return;
   } catch (const Interrupted&) {
     // A stop came while there was no connection, and would end each further attempt at once. What
@@ -89,6 +91,7 @@ void Keeper::tick() {
   } catch (const std::exception& error) {
     note(ProtocolError{error.what()});
   }
+  is_cut_off_ = !connection_ || !connection_->is_open();
   retry_at_ = shared_.clock.now() + backoff_.next();
 }
 
@@ -125,8 +128,9 @@ void Keeper::end_read() {
     const auto client = shared_.gate.inside();
     if (!client) return;
     // Without the number of its connection, or a way to the server, it can only be broken off. A
-    // connection that the server closed is made again: the one that reads has been, too.
-    if (*client == 0 || !connection_ || !connection_->is_open()) break;
+    // connection of our own that the server closed, or that was not made yet, is made now: the one
+    // that reads has been, too.
+    if (*client == 0 || is_cut_off_) break;
     try {
       connection({}).call({.command = "CLIENT UNBLOCK", .key = shared_.config.key},
                           [&](RequestBuffer& request) {
@@ -146,12 +150,12 @@ void Keeper::finish() {
     while (shared_.ledger.acks_due_at()) {
       send_acks(connection({}));
     }
-    if (!connection_ || !connection_->is_open()) return;
+    if (!reader_was_connected_) return;
     const std::array keys{std::string_view{shared_.config.key}};
     const std::array args{std::string_view{shared_.config.group},
                           std::string_view{shared_.config.consumer}};
-    connection_->eval({.command = "XGROUP DELCONSUMER (by script)", .key = shared_.config.key},
-                      kRemoveConsumerScript, keys, args);
+    connection({}).eval({.command = "XGROUP DELCONSUMER (by script)", .key = shared_.config.key},
+                        kRemoveConsumerScript, keys, args);
   } catch (const std::exception& error) {
     // What could not be acknowledged is delivered again.
     shared_.events.log(Observer::LogLevel::kWarning, error.what());

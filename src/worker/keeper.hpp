@@ -31,8 +31,9 @@ class Keeper {
   /// Something is due at this time. From any thread; cheap if the keeper is up by then anyway.
   void wake(TimePoint by);
 
-  /// The reader has returned: flush, and end.
-  void reader_ended();
+  /// The reader has returned: flush, and end. Without a connection at its end there is no consumer
+  /// to remove, or no way to the server.
+  void reader_ended(bool connected);
 
  private:
   TimePoint next_due() const;
@@ -50,6 +51,7 @@ class Keeper {
   std::unique_ptr<Connection> connection_;
   Backoff backoff_;
   FaultLog faults_;
+  bool is_cut_off_ = false;  // The last attempt to reach the server failed.
   TimePoint retry_at_{};
   TimePoint observe_at_{};  // At once: a stop needs the connection as well.
 
@@ -58,6 +60,7 @@ class Keeper {
   TimePoint due_ = TimePoint::min();  // When it wakes up by itself; min() while it is awake.
   bool woken_ = false;
   bool reader_ended_ = false;
+  bool reader_was_connected_ = false;
 };
 
 }  // namespace millrace::detail

@@ -38,6 +38,9 @@ class Reader {
 
   void set_paused(bool paused);
 
+  /// Whether it still had a connection at its end. For after run().
+  bool is_connected() const noexcept { return connection_ && connection_->is_open(); }
+
   /// What was given back. For after run().
   const std::vector<StreamId>& released() const noexcept { return released_; }
 

@@ -55,18 +55,28 @@ Worker::~Worker() {
 }
 
 void Worker::start() {
-  std::lock_guard lock{lifecycle_};
-  if (started_ || stop_.stop_requested()) {
-    throw InvalidArgument{"a ConsumerWorker starts once, and not after it was stopped"};
+  {
+    std::lock_guard lock{lifecycle_};
+    if (started_ || stop_.stop_requested()) {
+      throw InvalidArgument{"a ConsumerWorker starts once, and not after it was stopped"};
+    }
+    started_ = true;
   }
-  started_ = true;
   status_.move_to(WorkerState::kStarting);
-  keeping_ = std::thread{[this] { keep_until_read(); }};
+
+  std::lock_guard lock{lifecycle_};
+  try {
+    keeping_ = std::thread{[this] { keep_until_read(); }};
+  } catch (...) {
+    ended_ = true;  // or everybody would wait for a thread that there is not
+    ended_changed_.notify_all();
+    throw;
+  }
   try {
     reading_ = std::thread{[this] { read_until_stopped(); }};
   } catch (...) {
     stop_.request_stop();
-    keeper_.reader_ended();
+    keeper_.reader_ended(false);
     throw;
   }
 }
@@ -77,7 +87,7 @@ void Worker::read_until_stopped() {
   } catch (const std::exception& error) {
     status_.fail(ProtocolError{fmt::format("the worker ended: {}", error.what())});
   }
-  keeper_.reader_ended();
+  keeper_.reader_ended(reader_.is_connected());
 }
 
 void Worker::keep_until_read() {

@@ -41,7 +41,7 @@ class KeeperTest : public ::testing::Test {
   }
   void end() {
     stop_.request_stop();
-    keeper_.reader_ended();
+    keeper_.reader_ended(true);
     if (thread_.joinable()) thread_.join();
   }
   void finish(std::uint64_t from, std::uint64_t to) {
