@@ -17,8 +17,8 @@ namespace {
 /// A place in the pool and its connection: it goes home healthy or not at all.
 class Loan {
  public:
-  Loan(Slots& slots, Topology& topology, const CallSpec& spec) noexcept
-      : slots_{slots}, topology_{topology}, spec_{spec} {}
+  Loan(Slots& slots, Topology& topology, const Clock& clock, const CallSpec& spec) noexcept
+      : slots_{slots}, topology_{topology}, clock_{clock}, spec_{spec} {}
   ~Loan() {
     if (has_place_) slots_.release(std::move(pooled_));
   }
@@ -28,11 +28,11 @@ class Loan {
   Connection& connection() const noexcept { return *pooled_.connection; }
 
   /// Borrows; a connection that is dead or too old is replaced unseen.
-  void open(TimePoint now) {
+  void open() {
     pooled_ = slots_.acquire(spec_);
     has_place_ = true;
-    const bool is_fit = pooled_.connection && now < pooled_.expires && connection().is_quiet() &&
-                        topology_.serves(connection(), spec_.key);
+    const bool is_fit = pooled_.connection && clock_.now() < pooled_.expires &&
+                        connection().is_quiet() && topology_.serves(connection(), spec_.key);
     if (!is_fit) renew(TimePoint::max());
   }
 
@@ -45,6 +45,7 @@ class Loan {
  private:
   Slots& slots_;
   Topology& topology_;
+  const Clock& clock_;
   const CallSpec& spec_;
   Pooled pooled_;
   bool has_place_ = false;
@@ -86,8 +87,8 @@ struct Pool::Impl {
   template <typename Run>
   Reply run(const CallSpec& spec, Run run_on) {
     made_in.check("this ConnectionPool");
-    Loan loan{slots, *topology, spec};
-    loan.open(clock.now());
+    Loan loan{slots, *topology, clock, spec};
+    loan.open();
     const auto started = clock.now();
     try {
       return run_on(loan.connection(), spec);
@@ -139,10 +140,8 @@ Reply Pool::eval(const CallSpec& spec, const Script& script, std::span<const std
 
 PipelineResult Pool::pipeline(const CallSpec& spec, WriteRequest write, TakeReply take) {
   impl_->made_in.check("this ConnectionPool");
-  Loan loan{impl_->slots, *impl_->topology, spec};
-  if (auto error = error_of([&] { loan.open(impl_->clock.now()); })) {
-    return {.error = std::move(error)};
-  }
+  Loan loan{impl_->slots, *impl_->topology, impl_->clock, spec};
+  if (auto error = error_of([&] { loan.open(); })) return {.error = std::move(error)};
   const auto started = impl_->clock.now();
   auto result = loan.connection().pipeline(spec, write, take);
   if (!result.error || result.replies > 0 || !may_repeat(*result.error, spec)) return result;

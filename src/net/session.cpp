@@ -130,7 +130,9 @@ class SetUp {
   }
 
   [[noreturn]] void give_up(const Error& broken) const {
-    if (broken.code() == Error::Code::kProtocol) broken.raise();
+    if (broken.code() == Error::Code::kProtocol) {
+      with_outcome(broken, Outcome::kNotApplied).raise();  // of the user's call, nothing was sent
+    }
     throw ConnectError{
         message(broken.code() == Error::Code::kTimeout
                     ? fmt::format("the server accepted the connection, but did not answer in time; "

@@ -63,6 +63,15 @@ std::optional<Descriptor> take_over(redisContext* context, Refusal& refusal) {
   return descriptor;
 }
 
+/// Newer versions of hiredis take the EAGAIN of a Unix socket, whose queue is full, for a
+/// connection that is on its way. Nothing is: the socket is ready at once, and has no peer.
+bool has_peer(int descriptor) noexcept {
+  sockaddr_storage peer{};
+  socklen_t size = sizeof(peer);
+  return ::getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &size) == 0 ||
+         errno != ENOTCONN;
+}
+
 /// Waits until the connection stands.
 Refusal finish(int descriptor, const Attempt& attempt, TimePoint deadline) {
   for (;;) {
@@ -79,6 +88,7 @@ Refusal finish(int descriptor, const Attempt& attempt, TimePoint deadline) {
     int error_number = 0;
     socklen_t size = sizeof(error_number);
     if (::getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error_number, &size) != 0) return {errno};
+    if (error_number == 0 && !has_peer(descriptor)) return {EAGAIN};
     if (error_number == 0 && has_met_itself(descriptor)) return {ECONNREFUSED};
     return {error_number};
   }

@@ -6,6 +6,7 @@
 #include "protocol/server_error.hpp"
 
 #include <fmt/format.h>
+#include <cassert>
 #include <utility>
 
 namespace millrace::detail {
@@ -33,6 +34,7 @@ Reply WireConnection::call(const CallSpec& spec, WriteRequest write) {
         .raise();
   }
   if (result.error) result.error->raise();
+  assert(reply);  // `write` wrote one command
   return std::move(*reply);
 }
 

@@ -201,7 +201,9 @@ TEST_F(SessionTest, FailsWithConnectErrorAtItsDeadline) {
 
 TEST_F(SessionTest, FailsWithProtocolErrorOnWhatIsNoRedis) {
   peer.incoming = {"HTTP/1.1 400 Bad Request\r\n"};
-  EXPECT_FALSE(error_of_set_up<ProtocolError>().retryable());
+  const auto error = error_of_set_up<ProtocolError>();
+  EXPECT_FALSE(error.retryable());
+  EXPECT_EQ(error.outcome(), Outcome::kNotApplied) << "of the call that wanted the connection";
 }
 
 TEST(Credentials, AreTheOptionsOwn) {
