@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <ostream>
 #include <string>
 
@@ -69,7 +70,11 @@ INSTANTIATE_TEST_SUITE_P(
         Line{"ERR unknown command 'XREADGROUP', with args beginning with: ", Remedy::kFail},
         Line{"ERR max number of clients reached", Remedy::kRetrySlowly},
         Line{"ERR something new", Remedy::kRetrySlowly},
-        Line{"WHATEVER comes in years to come", Remedy::kRetry}));
+        Line{"WHATEVER comes in years to come", Remedy::kRetry}),
+    [](const auto& line) {
+      const std::string text = line.param.text;
+      return text.substr(0, text.find(' ')) + '_' + std::to_string(line.index);
+    });
 
 TEST(RemedyFor, BrokenConnectionsIsAnotherAttempt) {
   EXPECT_EQ(remedy_for(ConnectError{"refused"}), Remedy::kRetry);

@@ -167,6 +167,15 @@ TEST_F(GroupTest, IsMadeAgainBeforeItsLowestPendingEntry) {
   EXPECT_GE(remade.position, (StreamId{1, 0})) << "1-0 was done";
 }
 
+TEST_F(GroupTest, IsMadeAgainWhereItWasSetBackTo) {
+  stream_.lowest_pending = StreamId{3, 0};
+  given_read_to({4, 0});
+  stream_.group = StreamId{1, 0};
+  group_.observe(connection_);
+  lose_the_group();
+  EXPECT_EQ(group_.remake(connection_).position, (StreamId{1, 0}));
+}
+
 TEST_F(GroupTest, IsMadeAgainAtAnOldMarkWhichOnlyRepeats) {
   given_read_to({2, 0});
   stream_.group = StreamId{5, 0};

@@ -27,7 +27,7 @@ class KeeperTest : public ::testing::Test {
     return std::make_unique<ScriptedConnection>([this](const Words& words) -> std::string {
       if (words[0] == "XACK") acked_ += words.size() - 3;
       if (words[0] == "CLIENT" && words[1] == "UNBLOCK") {
-        ++unblocks_;
+        if (++unblocks_ < needed_unblocks_) return ":0\r\n";  // the read is still on its way
         visit_.reset();
         return ":1\r\n";
       }
@@ -37,6 +37,7 @@ class KeeperTest : public ::testing::Test {
   }
 
   void start() {
+    parts_.config.min_idle = 1h;  // so that nothing wakes it but what it is told
     thread_ = std::thread{[this] { keeper_.run(stop_.get_token()); }};
   }
   void end() {
@@ -57,6 +58,7 @@ class KeeperTest : public ::testing::Test {
   std::atomic<bool> refuses_{false};
   std::atomic<std::size_t> acked_{0};
   std::atomic<int> unblocks_{0};
+  std::atomic<int> needed_unblocks_{1};
   Parts parts_{[this](const std::stop_token& stop) { return connect(stop); }, &Clock::system()};
   std::optional<ReadGate::Visit> visit_;
   Handling handling_{parts_.config,   [](const Delivery&) {}, parts_.ledger,
@@ -126,6 +128,17 @@ TEST_F(KeeperTest, UnblocksAReadThatWaits) {
   EXPECT_TRUE(wait_until([&] { return unblocks_ == 1; }));
   const ReadGate::Visit late{parts_.gate, 7};
   EXPECT_FALSE(late.is_allowed()) << "nor does another read begin";
+}
+
+TEST_F(KeeperTest, AsksAgainUntilTheReadHasEnded) {
+  needed_unblocks_ = 5;
+  start();
+  finish(1, 1);
+  ASSERT_TRUE(wait_until([&] { return acked_ == 1; }));
+  visit_.emplace(parts_.gate, 7);
+  stop_.request_stop();
+  EXPECT_TRUE(wait_until([&] { return unblocks_ == 5; }));
+  EXPECT_TRUE(parts_.gate.wait_until_left(test::kGenerous));
 }
 
 TEST_F(KeeperTest, UnblocksNobodyWhereNoReadWaits) {

@@ -87,11 +87,10 @@ TEST_F(LedgerTest, GivesUpAnEntryInAnyState) {
 }
 
 TEST_F(LedgerTest, KnowsWhatRunsInOrder) {
-  running({3, 0});
-  running({1, 0});
+  for (const std::uint64_t i : {30U, 1U, 500U, 7U, 1000U, 4U}) running({i, 0});
   queued({2, 0});
-  done({4, 0});
-  EXPECT_EQ(ledger_.running(), (Ids{{1, 0}, {3, 0}}));
+  done({3, 0});
+  EXPECT_EQ(ledger_.running(), (Ids{{1, 0}, {4, 0}, {7, 0}, {30, 0}, {500, 0}, {1000, 0}}));
 }
 
 TEST_F(LedgerTest, SaysWhenTheFirstAcknowledgementIsDue) {
