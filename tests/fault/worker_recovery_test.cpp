@@ -266,6 +266,24 @@ TEST_F(WorkerRecovery, DoesNotStartWhatAPeerTookWhileItWaited) {
   EXPECT_EQ(worker.stats().leases_lost, 1U);
 }
 
+TEST_F(WorkerRecovery, DoesNotStartWhatAnotherOfItsNameTookWhileItWaited) {
+  append_ids(2);
+  orphan("alice");
+  Gate gate;
+  Journal journal;
+  ConsumerWorker worker{stream(), patient(), journal.handler([&](const Delivery&) {
+                          gate.pass();
+                          return Verdict::ack();
+                        })};
+  worker.start();
+  ASSERT_TRUE(gate.wait_for_arrivals(1));
+  raw()("XCLAIM", "s", "g", "alice", 0, "2-0");  // counts as a delivery: somebody else starts it
+  gate.open();
+  EXPECT_TRUE(wait_until([&] { return heard().leases_lost() == Ids{{2, 0}}; }));
+  EXPECT_EQ(journal.ids(), (Ids{{1, 0}}));
+  EXPECT_EQ(deliveries({2, 0}), 2);
+}
+
 TEST_F(WorkerRecovery, CountsAnAcknowledgementOfWhatWasNoLongerPendingAsALostLease) {
   append_ids(1);
   Journal journal;
