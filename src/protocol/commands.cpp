@@ -10,11 +10,12 @@ std::uint64_t number(Milliseconds time) { return static_cast<std::uint64_t>(time
 
 /// `(id`: the range starts after it, or ends before it.
 void exclusive(RequestBuffer& request, StreamId id) {
-  std::array<char, 42> text{'('};
-  char* const last = text.data() + text.size();
-  char* end = std::to_chars(text.data() + 1, last, id.ms).ptr;
+  constexpr std::size_t kDigits = 20;
+  std::array<char, 1 + kDigits + 1 + kDigits> text{'('};
+  // The end of the first number, though never reached, shows GCC that there is room for the dash.
+  char* end = std::to_chars(text.data() + 1, text.data() + 1 + kDigits, id.ms).ptr;
   *end++ = '-';
-  end = std::to_chars(end, last, id.seq).ptr;
+  end = std::to_chars(end, text.data() + text.size(), id.seq).ptr;
   request.arg(std::string_view{text.data(), static_cast<std::size_t>(end - text.data())});
 }
 

@@ -60,11 +60,11 @@ RequestBuffer& RequestBuffer::arg(std::uint64_t number) {
 }
 
 RequestBuffer& RequestBuffer::arg(StreamId id) {
-  std::array<char, 41> text;
-  char* const last = text.data() + text.size();
-  char* end = std::to_chars(text.data(), last, id.ms).ptr;
+  constexpr std::size_t kDigits = 20;
+  std::array<char, kDigits + 1 + kDigits> text;
+  char* end = std::to_chars(text.data(), text.data() + kDigits, id.ms).ptr;
   *end++ = '-';
-  end = std::to_chars(end, last, id.seq).ptr;
+  end = std::to_chars(end, text.data() + text.size(), id.seq).ptr;
   append_word({text.data(), static_cast<std::size_t>(end - text.data())});
   return *this;
 }

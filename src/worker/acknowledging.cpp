@@ -17,7 +17,11 @@ Acknowledging::Acknowledging(const Shared& shared, AckBatch acks)
     : shared_{shared}, acks_{std::move(acks)} {}
 
 Acknowledging::~Acknowledging() {
-  if (!settled_) shared_.ledger.settle(acks_, false);
+  if (settled_) {
+    tell();
+  } else {
+    shared_.ledger.settle(acks_, false);
+  }
 }
 
 void Acknowledging::write(RequestBuffer& request) const {
@@ -35,6 +39,10 @@ void Acknowledging::settle(ReplyView reply) {
   settled_ = true;
   const std::size_t missed = acks_.ids.size() - acknowledged_;
   count(shared_.counters.leases_lost, missed - std::min(missed, acks_.maybe_gone));
+}
+
+void Acknowledging::tell() noexcept {
+  if (!settled_ || std::exchange(told_, true)) return;
   shared_.events.tell(
       [&](Observer& observer) { observer.on_acknowledged(acks_.ids, acknowledged_); });
 }
@@ -45,6 +53,7 @@ void Acknowledging::send(Send send) {
       {.command = "XACK", .key = shared_.config.key},
       [&](RequestBuffer& request) { write(request); },
       [&](std::size_t /*index*/, Reply reply) { settle(reply.root()); });
+  tell();
   if (result.error) result.error->raise();
   if (error_) error_->raise();
 }

@@ -34,6 +34,10 @@ class Acknowledging {
   /// A round trip of their own, if there are any. Throws a refusal as well as a lost connection.
   void send(Send send);
 
+  /// Tells the observer, once, if they were acknowledged: outside of any exchange with the server. At
+  /// the end of this object at the latest.
+  void tell() noexcept;
+
   /// How many were still pending when the reply came.
   std::size_t acknowledged() const noexcept { return acknowledged_; }
 
@@ -46,6 +50,7 @@ class Acknowledging {
   std::optional<Error> error_{};
   std::size_t acknowledged_ = 0;
   bool settled_ = false;
+  bool told_ = false;
 };
 
 }  // namespace millrace::detail

@@ -15,13 +15,18 @@ namespace {
 constexpr std::size_t kMostPrefetch = 10'000;
 constexpr Milliseconds kUsualBlock{2'000};
 
+/// Longer than anybody waits, and not so long that reckoning with it overflows.
+constexpr std::chrono::hours kLongest{24 * 3'653};
+
 void require(bool holds, std::string_view option, const auto& value, std::string_view rule) {
   if (holds) return;
   throw InvalidArgument{fmt::format("WorkerOptions::{} is {}: it {}", option, value, rule)};
 }
 
 void require_time(bool holds, std::string_view option, Milliseconds value, std::string_view rule) {
-  require(holds, option, fmt::format("{} ms", value.count()), rule);
+  const auto text = fmt::format("{} ms", value.count());
+  require(holds, option, text, rule);
+  require(value <= kLongest, option, text, "must be at most ten years");
 }
 
 /// `<host>-<pid>-<8 random hex digits>`: unique among the workers of a group.

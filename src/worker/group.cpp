@@ -20,16 +20,21 @@ bool Group::create(Connection& connection, const GroupStart& start) const {
   }
 }
 
-void Group::open(Connection& connection) {
+bool Group::ensure(Connection& connection, const GroupStart& start) const {
   try {
-    create(connection, config_.group_start);
+    return create(connection, start);
   } catch (const Error& error) {
     // A server that is out of memory, or does not allow this user to make groups, says so although
     // the group is there.
     const bool may_be_there =
         error.code() == Error::Code::kOutOfMemory || error.code() == Error::Code::kPermission;
     if (!may_be_there || !is_there(connection)) throw;
+    return false;
   }
+}
+
+void Group::open(Connection& connection) {
+  ensure(connection, config_.group_start);
   observe(connection);
 }
 
@@ -111,6 +116,7 @@ bool Group::is_the_same_stream(Connection& connection, const StreamInfo& now) co
   // A stream that is made new counts what was added from 0 again.
   const bool counts_on = added && now.entries_added && *now.entries_added >= *added;
   if (seen == StreamId{}) return counts_on;
+  if (added && now.entries_added && !counts_on) return false;
   // Is the last entry that we were given still there? If not, it may have been deleted, or trimmed
   // away.
   const Reply reply = connection.call(
@@ -134,7 +140,7 @@ Group::Remade Group::remake(Connection& connection) {
     }
     remade.position = mark_.value_or(StreamId{});
   }
-  remade.created = create(connection, GroupStart::after(remade.position));
+  remade.created = ensure(connection, GroupStart::after(remade.position));
   return remade;
 }
 

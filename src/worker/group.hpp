@@ -44,6 +44,8 @@ class Group {
 
  private:
   bool create(Connection& connection, const GroupStart& start) const;
+  /// False: it was there, or a peer was first.
+  bool ensure(Connection& connection, const GroupStart& start) const;
   bool is_there(Connection& connection) const;
   std::optional<StreamId> position_in(const std::vector<GroupInfo>& groups) const;
   std::optional<StreamInfo> stream_info(Connection& connection) const;

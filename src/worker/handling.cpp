@@ -41,17 +41,22 @@ bool Handling::is_inside() const noexcept { return Inside::has(this); }
 Handling::Result Handling::handle(const Work& work, scripts::Eval eval) {
   const Turnstile::Pass pass{turnstile_};
   const Inside mark{this};
+  // The turn may have been long in coming.
+  if (draining_.load(std::memory_order_relaxed)) return Result::kNotStarted;
   if (!ledger_.start(work.ticket)) return Result::kNotOurs;
+  auto holding = scripts::Holding::kOurs;
   try {
-    if (!still_ours(work, eval)) {
-      ledger_.give_up(work.ticket);
-      count(counters_.leases_lost);
-      events_.tell([&](Observer& observer) { observer.on_lease_lost(work.entry.id()); });
-      return Result::kNotOurs;
-    }
+    holding = look_again(work, eval);
   } catch (...) {
     ledger_.give_up(work.ticket);
     throw;
+  }
+  if (holding != scripts::Holding::kOurs) {
+    ledger_.give_up(work.ticket);
+    if (holding == scripts::Holding::kTrimmed) return Result::kNotOurs;  // the reaper reports it
+    count(counters_.leases_lost);
+    events_.tell([&](Observer& observer) { observer.on_lease_lost(work.entry.id()); });
+    return Result::kNotOurs;
   }
 
   const Delivery delivery{.entry = work.entry,
@@ -72,11 +77,11 @@ Handling::Result Handling::handle(const Work& work, scripts::Eval eval) {
   return Result::kFailed;
 }
 
-bool Handling::still_ours(const Work& work, scripts::Eval eval) {
+scripts::Holding Handling::look_again(const Work& work, scripts::Eval eval) {
   // Nobody can have taken what was delivered to us less than `min_idle` ago. An entry that was
   // taken over has its start counted: the count that the server keeps is that of starts.
   const bool fresh = clock_.now() - work.leased_at < config_.min_idle / 2;
-  if (fresh && !work.reclaimed) return true;
+  if (fresh && !work.reclaimed) return scripts::Holding::kOurs;
   const std::uint64_t next = work.reclaimed ? work.deliveries + 1 : work.deliveries;
   const std::array holds{
       scripts::Hold{.id = work.entry.id(), .expected = work.deliveries, .next = next}};

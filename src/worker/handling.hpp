@@ -43,9 +43,10 @@ class Handling {
         clock_{clock} {}
 
   enum class Result : std::uint8_t {
-    kSucceeded,  ///< The entry is still running in the ledger: acknowledge it.
-    kFailed,     ///< To be retried, or left: it is no longer held.
-    kNotOurs,    ///< Not called: the entry is a peer's, or of a stream that is gone.
+    kSucceeded,   ///< The entry is still running in the ledger: acknowledge it.
+    kFailed,      ///< To be retried, or left: it is no longer held.
+    kNotOurs,     ///< Not called: the entry is a peer's, or it or its stream is gone.
+    kNotStarted,  ///< Not called, since a stop came: the entry is still queued in the ledger.
   };
 
   /// Waits for the turn, makes sure that the entry is still ours where that is in doubt, and calls
@@ -71,7 +72,7 @@ class Handling {
   }
 
  private:
-  bool still_ours(const Work& work, scripts::Eval eval);
+  scripts::Holding look_again(const Work& work, scripts::Eval eval);
   Verdict call(const Delivery& delivery);
 
   const WorkerConfig& config_;

@@ -17,10 +17,11 @@ void add_taken(std::vector<Work>& batch, const scripts::Taken& taken, std::size_
 }
 
 /// Without what a peer took, or somebody acknowledged, since it was listed.
-void keep_ours(const Shared& shared, std::vector<Work>& batch, const std::vector<bool>& ours) {
+void keep_ours(const Shared& shared, std::vector<Work>& batch,
+               const std::vector<scripts::Holding>& found) {
   std::vector<Work> kept;
   for (std::size_t i = 0; i < batch.size(); ++i) {
-    if (ours[i]) {
+    if (found[i] == scripts::Holding::kOurs) {
       kept.push_back(batch[i]);
     } else {
       shared.ledger.give_up(batch[i].ticket);

@@ -18,11 +18,11 @@ namespace {
 /// A read that was about to be sent when it was to be ended is asked for again after this time.
 constexpr Milliseconds kUnblockAgain{2};
 
+/// How often that is done before the connection is broken off.
+constexpr int kUnblockAttempts = 100;
+
 /// Longer than any handler runs, and not so long that reckoning with it overflows.
 constexpr std::chrono::hours kUntilTheEnd{24 * 365};
-
-/// How often that is tried before the connection is broken off.
-constexpr int kUnblockAttempts = 100;
 
 }  // namespace
 
@@ -76,10 +76,10 @@ void Keeper::tick() {
     flush_acks();
     if (now >= observe_at_) {
       shared_.group.observe(connection(stop_));
+      is_cut_off_ = false;
       observe_at_ = now + shared_.config.min_idle / 3;
     }
     backoff_.reset();
-    is_cut_off_ = false;
     return;
   } catch (const Interrupted&) {
     // A stop came while there was no connection, and would end each further attempt at once. What
@@ -105,6 +105,7 @@ void Keeper::flush_acks() {
 void Keeper::send_acks(Connection& to) {
   Acknowledging acks{shared_, Ledger::kAckBatch};
   acks.send([&](auto&&... args) { return to.pipeline(args...); });
+  is_cut_off_ = false;
 }
 
 Connection& Keeper::connection(const std::stop_token& stop) {
@@ -137,6 +138,7 @@ void Keeper::end_read() {
                             request.command("CLIENT", 3).arg("UNBLOCK").arg(*client);
                           });
     } catch (const Error& error) {
+      is_cut_off_ = !connection_ || !connection_->is_open();
       note(error);
       break;
     }
@@ -150,7 +152,7 @@ void Keeper::finish() {
     while (shared_.ledger.acks_due_at()) {
       send_acks(connection({}));
     }
-    if (!reader_was_connected_) return;
+    if (!reader_was_connected_ || is_cut_off_) return;
     const std::array keys{std::string_view{shared_.config.key}};
     const std::array args{std::string_view{shared_.config.group},
                           std::string_view{shared_.config.consumer}};

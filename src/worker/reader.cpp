@@ -29,6 +29,7 @@ Reader::Reader(const Shared& shared, Handling& handling, std::function<void(Time
       config_{shared.config},
       handling_{handling},
       acks_due_{std::move(acks_due)},
+      page_size_{std::min(config_.prefetch, scripts::kMostIds)},
       backoff_{config_.reconnect_min, config_.reconnect_max} {}
 
 void Reader::run(const std::stop_token& stop) {
@@ -89,11 +90,24 @@ void Reader::recover() {
   const auto run = [this](auto&&... args) { return eval(args...); };
   StreamId after{};
   do {
-    const auto own = scripts::recover(run, handling_.consumer(), after, scripts::kMostIds);
+    const auto own = in_page([&](std::size_t count) {
+      return scripts::recover(run, handling_.consumer(), after, count);
+    });
     handle(hold_orphans(shared_, run, handling_.consumer(), own));
     after = own.next_cursor;
   } while (after != StreamId{} && !stop_.stop_requested());
   must_recover_ = false;
+}
+
+scripts::Taken Reader::in_page(FunctionRef<scripts::Taken(std::size_t)> ask) {
+  try {
+    scripts::Taken page = ask(page_size_);
+    page_size_ = std::min({2 * page_size_, config_.prefetch, scripts::kMostIds});
+    return page;
+  } catch (const TimeoutError&) {
+    page_size_ = std::max<std::size_t>(page_size_ / 2, 1);
+    throw;
+  }
 }
 
 void Reader::reap_if_due() {
@@ -108,8 +122,9 @@ void Reader::reap_if_due() {
   if (!sweeping_ && now < next_page_) return;
   next_page_ = now + config_.block;
   const auto run = [this](auto&&... args) { return eval(args...); };
-  const auto taken = scripts::take(run, handling_.consumer(), config_.min_idle, cursor_,
-                                   std::min(config_.prefetch, scripts::kMostIds));
+  const auto taken = in_page([&](std::size_t count) {
+    return scripts::take(run, handling_.consumer(), config_.min_idle, cursor_, count);
+  });
   cursor_ = taken.next_cursor;
   if (cursor_ == StreamId{}) sweeping_ = false;
   handle(hold_taken(shared_, taken, now));
@@ -120,6 +135,7 @@ void Reader::read() {
   Acknowledging acks{shared_, kMostAcks};
   const TimePoint sent_at = shared_.clock.now();
   const EntryBatch entries = read_new(acks);
+  acks.tell();
   well();
   handle(hold_new(shared_, entries, sent_at));
   if (acks.error()) acks.error()->raise();
@@ -160,21 +176,25 @@ EntryBatch Reader::read_new(Acknowledging& acks) {
 void Reader::handle(const std::vector<Work>& batch) {
   const auto run = [this](auto&&... args) { return eval(args...); };
   for (auto work = batch.begin(); work != batch.end(); ++work) {
-    if (stop_.stop_requested()) {
-      const auto rest = let_go(shared_, {work, batch.end()});
-      unstarted_.insert(unstarted_.end(), rest.begin(), rest.end());
-      return;
-    }
+    if (stop_.stop_requested()) return let_rest_go({work, batch.end()});
+    auto result = Handling::Result::kNotStarted;
     try {
-      if (handling_.handle(*work, run) != Handling::Result::kSucceeded) continue;
+      result = handling_.handle(*work, run);
     } catch (...) {
       let_go(shared_, {work + 1, batch.end()});  // they come back by recovery
       must_recover_ = true;
       throw;
     }
+    if (result == Handling::Result::kNotStarted) return let_rest_go({work, batch.end()});
+    if (result != Handling::Result::kSucceeded) continue;
     const auto due = shared_.ledger.finish(work->ticket, shared_.clock.now());
     if (due) acks_due_(*due);
   }
+}
+
+void Reader::let_rest_go(std::span<const Work> rest) {
+  const auto holds = let_go(shared_, rest);
+  unstarted_.insert(unstarted_.end(), holds.begin(), holds.end());
 }
 
 void Reader::flush_acks() {
@@ -186,6 +206,7 @@ Reply Reader::eval(const CallSpec& spec, const Script& script,
                    std::span<const std::string_view> keys, std::span<const std::string_view> args) {
   CallSpec interruptible = spec;
   interruptible.stop = interrupted_.get_token();
+  interruptible.block = config_.block;  // payloads take their time
   return connection_->eval(interruptible, script, keys, args);
 }
 
@@ -213,6 +234,8 @@ void Reader::pause_for(Milliseconds pause) {
 
 void Reader::mend(const Error& error) {
   if (!connection_ || !connection_->is_open()) end_connection(error);
+  // No read may take them along for long.
+  if (const auto due = shared_.ledger.acks_due_at()) acks_due_(*due);
   switch (remedy_for(error)) {
     case Remedy::kNone:
       return;

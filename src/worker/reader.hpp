@@ -38,8 +38,8 @@ class Reader {
 
   void set_paused(bool paused);
 
-  /// Whether it still had a connection at its end. For after run().
-  bool is_connected() const noexcept { return connection_ && connection_->is_open(); }
+  /// Whether it had a connection at its end, be it one that the stop broke off. For after run().
+  bool was_connected() const noexcept { return connection_ != nullptr; }
 
   /// What was given back. For after run().
   const std::vector<StreamId>& released() const noexcept { return released_; }
@@ -49,11 +49,13 @@ class Reader {
   void connect();
   void remake_group();
   void recover();
+  scripts::Taken in_page(FunctionRef<scripts::Taken(std::size_t)> ask);
   void reap_if_due();
   void read();
   EntryBatch read_new(Acknowledging& acks);
   bool wait_while_paused();
 
+  void let_rest_go(std::span<const Work> rest);
   void flush_acks();
   void handle(const std::vector<Work>& batch);
   void mend(const Error& error);
@@ -80,6 +82,7 @@ class Reader {
   bool probing_ = true;  // The next read does not wait: it is to show whether all is well.
 
   StreamId cursor_{};
+  std::size_t page_size_;  // Of recovery and reaping; halved while a page is too big to arrive.
   bool sweeping_ = false;
   TimePoint next_page_{};
   TimePoint next_sweep_{};

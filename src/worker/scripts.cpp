@@ -51,8 +51,8 @@ Taken recover(Eval eval, const Consumer& consumer, StreamId after, std::size_t c
   return decode_taken(run(eval, "XPENDING (by script)", kRecoverScript, consumer, args));
 }
 
-std::vector<bool> hold(Eval eval, const Consumer& consumer, Milliseconds idle,
-                       std::span<const Hold> holds) {
+std::vector<Holding> hold(Eval eval, const Consumer& consumer, Milliseconds idle,
+                          std::span<const Hold> holds) {
   std::vector<std::string> words{fmt::to_string(idle.count())};
   words.reserve(1 + 3 * holds.size());
   for (const Hold& hold : holds) {
@@ -64,13 +64,17 @@ std::vector<bool> hold(Eval eval, const Consumer& consumer, Milliseconds idle,
   args.insert(args.end(), words.begin(), words.end());
 
   const Reply reply = run(eval, "XCLAIM (by script)", kHoldScript, consumer, args);
-  std::vector<bool> ours;
-  ours.reserve(holds.size());
-  for (const ReplyView answer : reply.root()) ours.push_back(answer.integer() == 1);
-  if (ours.size() != holds.size()) {
+  std::vector<Holding> found;
+  found.reserve(holds.size());
+  for (const ReplyView answer : reply.root()) {
+    found.push_back(answer.integer() == 1   ? Holding::kOurs
+                    : answer.integer() == 2 ? Holding::kTrimmed
+                                            : Holding::kNotOurs);
+  }
+  if (found.size() != holds.size()) {
     throw ProtocolError{"a script answered for other entries than it was asked about"};
   }
-  return ours;
+  return found;
 }
 
 std::vector<StreamId> release(Eval eval, const Consumer& consumer, Milliseconds min_idle,
@@ -78,9 +82,9 @@ std::vector<StreamId> release(Eval eval, const Consumer& consumer, Milliseconds 
   std::vector<StreamId> released;
   for (std::size_t at = 0; at < holds.size(); at += kMostIds) {
     const auto some = holds.subspan(at, std::min(kMostIds, holds.size() - at));
-    const auto ours = hold(eval, consumer, min_idle, some);
+    const auto found = hold(eval, consumer, min_idle, some);
     for (std::size_t i = 0; i < some.size(); ++i) {
-      if (ours[i]) released.push_back(some[i].id);
+      if (found[i] == Holding::kOurs) released.push_back(some[i].id);
     }
   }
   return released;

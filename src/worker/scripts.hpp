@@ -52,10 +52,17 @@ struct Hold {
   std::uint64_t next = 0;
 };
 
-/// Sets count and idle time of those that are still ours with the count that is expected. True for
-/// each that is. At most kMostIds.
-std::vector<bool> hold(Eval eval, const Consumer& consumer, Milliseconds idle,
-                       std::span<const Hold> holds);
+/// What hold() found for one entry.
+enum class Holding : std::uint8_t {
+  kNotOurs,  ///< A peer's, or acknowledged, or its count is another one.
+  kOurs,
+  kTrimmed,  ///< Ours, but no longer in the stream. It stays pending until it is reaped.
+};
+
+/// Sets count and idle time of those that are still ours with the count that is expected. At most
+/// kMostIds.
+std::vector<Holding> hold(Eval eval, const Consumer& consumer, Milliseconds idle,
+                          std::span<const Hold> holds);
 
 /// Gives entries back: idle for `min_idle`, so that a peer takes them over at once. Returns the ids
 /// of those that were still ours.

@@ -87,11 +87,18 @@ void Worker::read_until_stopped() {
   } catch (const std::exception& error) {
     status_.fail(ProtocolError{fmt::format("the worker ended: {}", error.what())});
   }
-  keeper_.reader_ended(reader_.is_connected());
+  keeper_.reader_ended(reader_.was_connected());
 }
 
 void Worker::keep_until_read() {
-  keeper_.run(stop_.get_token());
+  try {
+    keeper_.run(stop_.get_token());
+  } catch (const std::exception& error) {
+    status_.fail(ProtocolError{fmt::format("the worker ended: {}", error.what())});
+    stop_.request_stop();
+    reader_.interrupt();
+    reading_.join();
+  }
   status_.move_to(WorkerState::kStopped);
   std::lock_guard lock{lifecycle_};
   ended_ = true;
@@ -121,12 +128,12 @@ StopReport Worker::stop(Milliseconds drain) {
 
 bool Worker::wait_until_ended(TimePoint deadline) {
   std::unique_lock lock{lifecycle_};
-  if (!started_) {
-    lock.unlock();
-    status_.move_to(WorkerState::kStopped);
-    return true;
-  }
-  return ended_changed_.wait_until(lock, deadline, [this] { return ended_; });
+  const bool ended = ended_changed_.wait_until(
+      lock, deadline, [this] { return (ended_ || !started_) && reaping_ == 0; });
+  const bool never_ran = !started_;
+  lock.unlock();
+  if (ended && never_ran) status_.move_to(WorkerState::kStopped);
+  return ended;
 }
 
 void Worker::join() {
@@ -152,11 +159,23 @@ bool Worker::wait_ready(Milliseconds timeout) const {
   return settled && !has_ended(status_.state());
 }
 
-ReapReport Worker::reap() {
-  refuse_inside_handler("reap_idle_pending");
-  if (stop_.stop_requested() || has_ended(status_.state())) {
+Worker::Reaping::Reaping(Worker& worker) : worker_{worker} {
+  std::lock_guard lock{worker.lifecycle_};
+  if (worker.stop_.stop_requested() || has_ended(worker.status_.state())) {
     throw InvalidArgument{"reap_idle_pending() was called after the worker was stopped"};
   }
+  ++worker.reaping_;
+}
+
+Worker::Reaping::~Reaping() {
+  std::lock_guard lock{worker_.lifecycle_};
+  --worker_.reaping_;
+  worker_.ended_changed_.notify_all();
+}
+
+ReapReport Worker::reap() {
+  refuse_inside_handler("reap_idle_pending");
+  const Reaping reaping{*this};
   ReapReport report;
   StreamId cursor{};
   try {
@@ -186,13 +205,14 @@ void Worker::reap_page(ReapReport& report, StreamId& cursor) {
   AckBatch done;
   auto work = batch.begin();
   try {
-    for (; work != batch.end() && !stop_.stop_requested(); ++work) {
-      if (handling_.handle(*work, run) == Handling::Result::kSucceeded) {
-        ledger_.finish_into(done, work->ticket);
-      }
+    for (; work != batch.end(); ++work) {
+      const auto result = handling_.handle(*work, run);
+      if (result == Handling::Result::kNotStarted) break;
+      if (result == Handling::Result::kSucceeded) ledger_.finish_into(done, work->ticket);
     }
   } catch (...) {
     ledger_.settle(done, false);
+    keeper_.wake(clock_.now());
     let_go(shared_, {work + 1, batch.end()});
     throw;
   }

@@ -47,6 +47,18 @@ class Worker {
   const std::string& consumer() const noexcept { return config_.consumer; }
 
  private:
+  /// A reap_idle_pending() that runs: the end waits for it.
+  class Reaping {
+   public:
+    explicit Reaping(Worker& worker);
+    Reaping(const Reaping&) = delete;
+    Reaping& operator=(const Reaping&) = delete;
+    ~Reaping();
+
+   private:
+    Worker& worker_;
+  };
+
   void read_until_stopped();
   void keep_until_read();
   bool wait_until_ended(TimePoint deadline);
@@ -72,6 +84,7 @@ class Worker {
   std::mutex lifecycle_;
   std::condition_variable ended_changed_;
   bool started_ = false;
+  int reaping_ = 0;
   bool ended_ = false;
   std::thread reading_;
   std::thread keeping_;

@@ -185,7 +185,7 @@ TEST_F(WorkerReading, AcknowledgesWhileTheNextHandlerStillRuns) {
   ASSERT_TRUE(gate.wait_for_arrivals(1));
 
   EXPECT_TRUE(wait_until([&] { return pending() == 1; }));
-  EXPECT_EQ(heard().acknowledged(), (Ids{{1, 0}}));
+  EXPECT_TRUE(wait_until([&] { return heard().acknowledged() == Ids{{1, 0}}; }));
   gate.open();
 }
 

@@ -128,7 +128,15 @@ TEST_F(PoolUnderLoad, LosesAtMostTheCallsInFlightWhenEveryConnectionIsKilled) {
   EXPECT_LE(stream_.length(), outcomes.appended.size() + unknown);
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifdef __has_feature  // Clang's way to say it
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define MILLRACE_MEMORY_IS_NOT_GIVEN_BACK
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define MILLRACE_MEMORY_IS_NOT_GIVEN_BACK
+#endif
+
+#ifndef MILLRACE_MEMORY_IS_NOT_GIVEN_BACK
 
 std::size_t resident_bytes() {
   std::ifstream statm{"/proc/self/statm"};

@@ -232,14 +232,21 @@ TEST_F(HandlingTest, FiresTheStopTokenWhenItIsGivenUpAndNotBefore) {
   EXPECT_EQ(stopped, (std::vector<bool>{false, false, true}));
 }
 
-TEST_F(HandlingTest, CountsTheCallsThatEndWhileItDrains) {
-  auto handling = this->handling();
+TEST_F(HandlingTest, CountsTheCallThatEndsWhileItDrainsAndStartsNoOther) {
+  Handling* self = nullptr;
+  int calls = 0;
+  auto handling = this->handling([&](const Delivery& delivery) {
+    ++calls;
+    if (delivery.entry.id() == StreamId{2, 0}) self->drain();
+    return Verdict::ack();
+  });
+  self = &handling;
   handle(handling, fresh({1, 0}));
   EXPECT_EQ(handling.finished_while_draining(), 0U);
-  handling.drain();
   handle(handling, fresh({2, 0}));
-  handle(handling, fresh({3, 0}));
-  EXPECT_EQ(handling.finished_while_draining(), 2U);
+  EXPECT_EQ(handling.finished_while_draining(), 1U);
+  EXPECT_EQ(handle(handling, fresh({3, 0})), Handling::Result::kNotStarted);
+  EXPECT_EQ(calls, 2);
 }
 
 TEST_F(HandlingTest, KnowsTheThreadsThatAreInsideTheHandler) {

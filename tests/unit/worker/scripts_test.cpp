@@ -89,9 +89,11 @@ TEST_F(ScriptsTest, RepliesOfAnotherShapeAreRefused) {
 }
 
 TEST_F(ScriptsTest, HoldNamesEachEntryWithTheCountItHasAndIsToHave) {
-  answers({"*3\r\n:1\r\n:0\r\n:1\r\n"});
+  answers({"*3\r\n:1\r\n:0\r\n:2\r\n"});
   const std::vector<scripts::Hold> holds{{{1, 0}, 1, 2}, {{2, 0}, 7, 7}, {{3, 0}, 1, 0}};
-  EXPECT_EQ(scripts::hold(*this, kAlice, 250ms, holds), (std::vector<bool>{true, false, true}));
+  using enum scripts::Holding;
+  EXPECT_EQ(scripts::hold(*this, kAlice, 250ms, holds),
+            (std::vector<scripts::Holding>{kOurs, kNotOurs, kTrimmed}));
   EXPECT_EQ(asked_, (std::vector<Words>{
                         {"g", "alice", "250", "1-0", "1", "2", "2-0", "7", "7", "3-0", "1", "0"}}));
 }
