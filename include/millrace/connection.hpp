@@ -61,7 +61,8 @@ struct PoolOptions {
   std::size_t min_idle_connections = 0;  ///< Kept open although idle; at most `max_connections`.
   /// How long a borrower waits for a connection before PoolTimeout; 0: not at all.
   std::chrono::milliseconds wait_timeout{1'000};
-  /// An idle connection beyond `min_idle_connections` is closed after this time; more than 0.
+  /// An idle connection beyond `min_idle_connections` is closed at the first call after this time;
+  /// more than 0.
   std::chrono::milliseconds max_idle_time{60'000};
   /// A connection older than this, give or take a tenth, is replaced when it is idle; 0: never.
   std::chrono::milliseconds max_lifetime{0};

@@ -27,8 +27,9 @@ enum class WorkerState : std::uint8_t {
 
 /// Hears what a ConsumerWorker does: for logs, metrics and traces. Override what matters.
 ///
-/// Called from the worker's threads and from that of reap_idle_pending(), sometimes at once, and
-/// never with a lock held. Be quick: the worker waits. An exception is swallowed.
+/// Called from the worker's threads and from those that call its functions, sometimes at once, and
+/// never with a lock held. Be quick: the worker waits. An exception is swallowed. Do not stop or
+/// destroy the worker from here; ConsumerWorker::request_stop() is what does not wait.
 class Observer {
  public:
   enum class LogLevel : std::uint8_t { kInfo, kWarning, kError };

@@ -226,7 +226,9 @@ struct ReadOptions {
   std::chrono::milliseconds block{500};  ///< How long to wait for the first; 0: do not wait.
   /// Entries count as acknowledged on delivery, so a crash loses them: at most once.
   bool no_ack = false;
-  std::stop_token stop{};  ///< Ends the wait at once; the read is then an empty batch.
+  /// Ends the wait at once; the read is then an empty batch. What a group read would have brought
+  /// in that moment is pending all the same, or lost with `no_ack`.
+  std::stop_token stop{};
 };
 
 /// How to take over idle pending entries.

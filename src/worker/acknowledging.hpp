@@ -34,8 +34,7 @@ class Acknowledging {
   /// A round trip of their own, if there are any. Throws a refusal as well as a lost connection.
   void send(Send send);
 
-  /// Tells the observer, once, if they were acknowledged: outside of any exchange with the server. At
-  /// the end of this object at the latest.
+  /// Tells the observer, once, if they were acknowledged; at the end of this object at the latest.
   void tell() noexcept;
 
   /// How many were still pending when the reply came.

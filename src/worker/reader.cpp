@@ -135,9 +135,11 @@ void Reader::read() {
   Acknowledging acks{shared_, kMostAcks};
   const TimePoint sent_at = shared_.clock.now();
   const EntryBatch entries = read_new(acks);
-  acks.tell();
   well();
-  handle(hold_new(shared_, entries, sent_at));
+  const auto batch = hold_new(shared_, entries, sent_at);
+  // What was held when it came again may be let go of at this moment: then nobody would hold it.
+  if (batch.size() < entries.size()) must_recover_ = true;
+  handle(batch);
   if (acks.error()) acks.error()->raise();
 }
 
@@ -160,6 +162,7 @@ EntryBatch Reader::read_new(Acknowledging& acks) {
       [&](std::size_t index, Reply next) {
         if (index < acks.commands()) {
           acks.settle(next.root());
+          acks.tell();  // now, since the read may wait for long
         } else {
           reply = std::move(next);
         }

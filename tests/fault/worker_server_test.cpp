@@ -177,12 +177,12 @@ TEST_F(WorkerServerFault, AServerThatCannotSaveKeepsItsEntriesUntilItCan) {
   ConsumerWorker worker{stream(), quick(), journal.handler([&](const Delivery& delivery) {
                           if (delivery.entry.id() == StreamId{2, 0}) {
                             // From here on every write is refused, XACK and XREADGROUP among them.
-                            raw()("CONFIG", "SET", "save", "3600 1");
+                            RawClient mine{server().options()};
+                            mine("CONFIG", "SET", "save", "3600 1");
                             std::filesystem::create_directory(server().folder() / "dump.rdb");
-                            raw()("BGSAVE");
-                            static_cast<void>(wait_until([&] {
-                              return raw()("SET", "x", "y").text.starts_with("MISCONF");
-                            }));
+                            mine("BGSAVE");
+                            static_cast<void>(wait_until(
+                                [&] { return mine("SET", "x", "y").text.starts_with("MISCONF"); }));
                           }
                           return Verdict::ack();
                         })};
