@@ -257,7 +257,7 @@ class MILLRACE_EXPORT ReplayRange {
 
  private:
   friend class EventStream;
-  ReplayRange(EventStream stream, RangeStart start, RangeEnd end, std::size_t page);
+  ReplayRange(const EventStream& stream, RangeStart start, RangeEnd end, std::size_t page);
   void advance();
   void fetch();
 
@@ -284,8 +284,7 @@ class MILLRACE_EXPORT Follower {
 
  private:
   friend class EventStream;
-  Follower(EventStream stream, StreamId position)
-      : stream_{std::move(stream)}, position_{position} {}
+  Follower(const EventStream& stream, StreamId position) : stream_{stream}, position_{position} {}
 
   EventStream stream_;
   StreamId position_;

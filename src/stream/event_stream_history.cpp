@@ -58,8 +58,9 @@ Follower EventStream::follow(FollowStart start) const {
   return Follower{*this, info().last_generated_id};
 }
 
-ReplayRange::ReplayRange(EventStream stream, RangeStart start, RangeEnd end, std::size_t page)
-    : stream_{std::move(stream)}, next_{start}, end_{end}, page_{page} {}
+ReplayRange::ReplayRange(const EventStream& stream, RangeStart start, RangeEnd end,
+                         std::size_t page)
+    : stream_{stream}, next_{start}, end_{end}, page_{page} {}
 
 ReplayRange::iterator ReplayRange::begin() {
   if (!started_) {
