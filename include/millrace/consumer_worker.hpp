@@ -189,7 +189,7 @@ struct WorkerStats {
 class MILLRACE_EXPORT ConsumerWorker {
  public:
   /// Checks the options and does no I/O.
-  ConsumerWorker(EventStream stream, WorkerOptions options, Handler handler);
+  ConsumerWorker(const EventStream& stream, const WorkerOptions& options, Handler handler);
   ConsumerWorker(const ConsumerWorker&) = delete;
   ConsumerWorker& operator=(const ConsumerWorker&) = delete;
   /// Stops, and waits for handlers that run (saying so once a minute), and for nothing else.

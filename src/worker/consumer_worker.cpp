@@ -6,8 +6,9 @@
 
 namespace millrace {
 
-ConsumerWorker::ConsumerWorker(EventStream stream, WorkerOptions options, Handler handler)
-    : worker_{std::make_unique<detail::Worker>(std::move(stream), options, std::move(handler))} {}
+ConsumerWorker::ConsumerWorker(const EventStream& stream, const WorkerOptions& options,
+                               Handler handler)
+    : worker_{std::make_unique<detail::Worker>(stream, options, std::move(handler))} {}
 
 ConsumerWorker::~ConsumerWorker() = default;
 

@@ -28,8 +28,8 @@ bool has_ended(WorkerState state) {
 
 }  // namespace
 
-Worker::Worker(EventStream stream, const WorkerOptions& options, Handler handler)
-    : stream_{std::move(stream)},
+Worker::Worker(const EventStream& stream, const WorkerOptions& options, Handler handler)
+    : stream_{stream},
       config_{resolve(options, stream_)},
       events_{options.observer},
       shared_{.config = config_,

@@ -28,7 +28,7 @@ namespace millrace::detail {
 /// detached; `lifecycle_` orders start, stop and the end, and no callback runs with it held.
 class Worker {
  public:
-  Worker(EventStream stream, const WorkerOptions& options, Handler handler);
+  Worker(const EventStream& stream, const WorkerOptions& options, Handler handler);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   ~Worker();
