@@ -38,6 +38,7 @@ void tell_of_taken(const Shared& shared, const std::vector<Work>& batch,
   count(shared.counters.trimmed, taken.deleted_ids.size());
   if (batch.empty() && taken.deleted_ids.empty()) return;
   std::vector<StreamId> ids;
+  ids.reserve(batch.size());
   for (const Work& work : batch) ids.push_back(work.ticket.id);
   shared.events.tell([&](Observer& observer) { observer.on_reclaimed(ids, taken.deleted_ids); });
 }
@@ -92,6 +93,7 @@ std::vector<Work> hold_orphans(const Shared& shared, scripts::Eval eval,
 
 std::vector<scripts::Hold> let_go(const Shared& shared, std::span<const Work> unstarted) {
   std::vector<scripts::Hold> holds;
+  holds.reserve(unstarted.size());
   for (const Work& work : unstarted) {
     shared.ledger.give_up(work.ticket);
     // What was delivered for the first time and never started has had no start.

@@ -1,6 +1,7 @@
 #include "worker_test.hpp"
 
 #include <functional>
+#include <future>
 #include <vector>
 
 namespace millrace::test {
@@ -213,6 +214,34 @@ TEST_F(WorkerGroupLoss, DropsAcknowledgementsForAStreamThatIsNoMore) {
   EXPECT_TRUE(journal.wait_for_calls(4));
   EXPECT_TRUE(nothing_is_pending());
   EXPECT_EQ(journal.ids(), (Ids{{1, 0}, {2, 0}, {1, 0}, {2, 0}}));
+}
+
+TEST_F(WorkerGroupLoss, TakesNoEntryOfANewStreamForOneOfTheOldThatStillRuns) {
+  append_ids(1);
+  orphan("bob");
+  raw()("XCLAIM", "s", "g", "bob", 0, "1-0", "IDLE", 7'200'000, "JUSTID");
+  Gate gate;
+  Journal journal;
+  WorkerOptions on_demand = patient();
+  on_demand.reap_every = 0ms;
+  ConsumerWorker worker{stream(), on_demand, journal.handler([&](const Delivery&) {
+                          if (gate.arrived() == 0) gate.pass();
+                          return Verdict::ack();
+                        })};
+  worker.start();
+  ASSERT_TRUE(blocked());
+  auto reap = std::async(std::launch::async, [&] { return worker.reap_idle_pending(); });
+  ASSERT_TRUE(gate.wait_for_arrivals(1));
+
+  // 1-0 of the old stream runs; 1-0 of the new one must neither be skipped nor acknowledged for it.
+  raw()("FLUSHALL");
+  append_ids(2);
+  ASSERT_TRUE(wait_until([&] { return pending() == 2; }));
+  gate.open();
+  reap.get();
+  EXPECT_TRUE(journal.wait_for_calls(3));
+  EXPECT_EQ(journal.ids(), (Ids{{1, 0}, {1, 0}, {2, 0}}));
+  EXPECT_TRUE(nothing_is_pending());
 }
 
 class WorkerWrongType : public WorkerGroupLoss {};
