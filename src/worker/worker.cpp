@@ -118,6 +118,9 @@ StopReport Worker::stop(Milliseconds drain) {
   if (wait_until_ended(after(clock_, drain))) {
     join();
     report.released = reader_.released();
+    std::lock_guard lock{lifecycle_};
+    report.released.insert(report.released.end(), released_by_reaping_.begin(),
+                           released_by_reaping_.end());
   } else {
     handling_.give_up();
     report.abandoned = ledger_.running();
@@ -216,12 +219,19 @@ void Worker::reap_page(ReapReport& report, StreamId& cursor) {
     let_go(shared_, {work + 1, batch.end()});
     throw;
   }
+  // Whichever of the two fails, the ledger hears of the other's entries.
   Acknowledging acks{shared_, std::move(done)};
+  give_back(let_go(shared_, {work, batch.end()}));
   acks.send([this](auto&&... args) { return shared_.pool.pipeline(args...); });
   report.processed += acks.acknowledged();
-  const auto unstarted = let_go(shared_, {work, batch.end()});
-  count(counters_.released,
-        scripts::release(run, handling_.consumer(), config_.min_idle, unstarted).size());
+}
+
+void Worker::give_back(const std::vector<scripts::Hold>& unstarted) {
+  const auto run = [this](auto&&... args) { return shared_.pool.eval(args...); };
+  const auto released = scripts::release(run, handling_.consumer(), config_.min_idle, unstarted);
+  count(counters_.released, released.size());
+  std::lock_guard lock{lifecycle_};
+  released_by_reaping_.insert(released_by_reaping_.end(), released.begin(), released.end());
 }
 
 void Worker::refuse_inside_handler(const char* call) const {

@@ -19,6 +19,7 @@
 #include <mutex>
 #include <stop_token>
 #include <thread>
+#include <vector>
 
 namespace millrace::detail {
 
@@ -64,6 +65,7 @@ class Worker {
   bool wait_until_ended(TimePoint deadline);
   void join();
   void reap_page(ReapReport& report, StreamId& cursor);
+  void give_back(const std::vector<scripts::Hold>& unstarted);
   void refuse_inside_handler(const char* call) const;
 
   const EventStream stream_;
@@ -85,6 +87,7 @@ class Worker {
   std::condition_variable ended_changed_;
   bool started_ = false;
   int reaping_ = 0;
+  std::vector<StreamId> released_by_reaping_;
   bool ended_ = false;
   std::thread reading_;
   std::thread keeping_;

@@ -200,6 +200,58 @@ TEST_F(WorkerReapOnDemand, AcknowledgesLaterWhatItCouldNotAcknowledge) {
   EXPECT_EQ(journal.repeated(), Ids{}) << "they had succeeded";
 }
 
+TEST_F(WorkerReapOnDemand, IsLetFinishByAStopAndGivesBackWhatItHasNotStarted) {
+  left_by_bob(3);
+  Gate gate;
+  Journal journal;
+  std::atomic<bool> told{false};
+  ConsumerWorker worker{stream(), on_demand(), journal.handler([&](const Delivery& delivery) {
+                          gate.pass();
+                          told = delivery.stop.stop_requested();
+                          return Verdict::ack();
+                        })};
+  auto reap = std::async(std::launch::async, [&] { return worker.reap_idle_pending(); });
+  ASSERT_TRUE(gate.wait_for_arrivals(1));
+  EXPECT_EQ(worker.stop(0ms).abandoned, (Ids{{1, 0}}));
+  gate.open();
+  const StopReport report = worker.stop(kGenerous);
+  EXPECT_EQ(report.finished, 1U);
+  EXPECT_EQ(report.released, (Ids{{2, 0}, {3, 0}}));
+  EXPECT_EQ(worker.state(), WorkerState::kStopped);
+  EXPECT_TRUE(told) << "it was abandoned before it came back";
+
+  const ReapReport reaped = reap.get();
+  EXPECT_EQ(reaped.claimed, 3U);
+  EXPECT_EQ(reaped.processed, 1U);
+  EXPECT_EQ(journal.ids(), (Ids{{1, 0}}));
+  EXPECT_EQ(deliveries({2, 0}), 1) << "as bob had left it";
+  WorkerOptions carol = on_demand();
+  carol.consumer = "carol";
+  ConsumerWorker peer{stream(), carol, journal.handler()};
+  EXPECT_EQ(peer.reap_idle_pending().processed, 2U) << "at once";
+}
+
+TEST_F(WorkerReapOnDemand, StartsNothingOfTheLoopWhoseTurnComesAfterTheStop) {
+  left_by_bob(1);
+  Gate gate;
+  Journal journal;
+  ConsumerWorker worker{stream(), on_demand(), journal.handler([&](const Delivery&) {
+                          gate.pass();
+                          return Verdict::ack();
+                        })};
+  worker.start();
+  ASSERT_TRUE(worker.wait_ready(kGenerous));
+  auto reap = std::async(std::launch::async, [&] { return worker.reap_idle_pending(); });
+  ASSERT_TRUE(gate.wait_for_arrivals(1));
+  append_ids(1, 1);
+  ASSERT_TRUE(wait_until([&] { return worker.stats().delivered == 2; }));
+  worker.request_stop();
+  gate.open();
+  EXPECT_EQ(worker.stop(kGenerous).released, (Ids{{2, 0}}));
+  EXPECT_EQ(journal.ids(), (Ids{{1, 0}}));
+  EXPECT_EQ(deliveries({2, 0}), 0);
+}
+
 TEST_F(WorkerReapOnDemand, SaysSoWhereThereIsNoGroup) {
   Journal journal;
   ConsumerWorker worker{stream(), on_demand(), journal.handler()};

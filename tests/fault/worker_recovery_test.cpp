@@ -229,6 +229,24 @@ TEST_F(WorkerRecovery, ReportsAndDropsEntriesThatWereTrimmedWhilePending) {
   EXPECT_TRUE(nothing_is_pending());
 }
 
+TEST_F(WorkerRecovery, ReportsAnEntryThatWasTrimmedWhileItWaited) {
+  append_ids(2);
+  orphan("alice");
+  Gate gate;
+  Journal journal;
+  ConsumerWorker worker{stream(), patient(), journal.handler([&](const Delivery&) {
+                          gate.pass();
+                          return Verdict::ack();
+                        })};
+  worker.start();
+  ASSERT_TRUE(gate.wait_for_arrivals(1));
+  raw()("XDEL", "s", "2-0");
+  gate.open();
+  EXPECT_TRUE(wait_until([&] { return heard().deleted() == Ids{{2, 0}}; }));
+  EXPECT_TRUE(nothing_is_pending());
+  EXPECT_EQ(worker.stats().leases_lost, 0U) << "no peer has it";
+}
+
 TEST_F(WorkerRecovery, TakesASuccessForOneAlthoughTheEntryWasTrimmedMeanwhile) {
   append_ids(3);
   Journal journal;
