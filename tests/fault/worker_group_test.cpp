@@ -235,6 +235,7 @@ TEST_F(WorkerGroupLoss, TakesNoEntryOfANewStreamForOneOfTheOldThatStillRuns) {
 
   // 1-0 of the old stream runs; 1-0 of the new one must neither be skipped nor acknowledged for it.
   raw()("FLUSHALL");
+  ASSERT_TRUE(wait_until([&] { return !heard().recreated().empty(); }));
   append_ids(2);
   ASSERT_TRUE(wait_until([&] { return pending() == 2; }));
   gate.open();

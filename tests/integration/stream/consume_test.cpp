@@ -39,7 +39,7 @@ TEST_P(Consume, WaitsLongerThanACommandMayTake) {
   const EventStream stream{ConnectionPool{hasty}, "s"};
   const auto start = Clock::now();
   EXPECT_TRUE(stream.consume("g", "alice", {.block = 1500ms}).empty());
-  EXPECT_GE(Clock::now() - start, 1499ms);
+  EXPECT_GE(Clock::now() - start, 1400ms) << "the server counts from its cached clock";
   EXPECT_TRUE(stream.read(StreamId::min(), {.block = 1500ms}).empty());
   EXPECT_EQ(stream.pool().stats().created, 1U);
 }
