@@ -91,10 +91,10 @@ void* create_integer(const redisReadTask* task, long long value) noexcept {
   });
 }
 
-[[maybe_unused]] void* create_double(const redisReadTask* task, double value, char* bytes,
+[[maybe_unused]] void* create_double(const redisReadTask* task, double /*value*/, char* bytes,
                                      std::size_t size) noexcept {
   return build(task, [&](Reply& reply, Reply::Handle parent) {
-    return reply.add_double(value, {bytes, size}, parent);
+    return reply.add_text(ReplyKind::kDouble, {bytes, size}, parent);
   });
 }
 

@@ -206,9 +206,9 @@ void xclaim(RequestBuffer& request, std::string_view key, std::string_view group
 }
 
 void xautoclaim(RequestBuffer& request, std::string_view key, std::string_view group,
-                std::string_view consumer, Milliseconds min_idle, StreamId start, std::size_t count,
-                Payload payload) {
-  request.command("XAUTOCLAIM", 8 + (payload == Payload::kIdsOnly ? 1 : 0))
+                std::string_view consumer, Milliseconds min_idle, StreamId start,
+                std::size_t count) {
+  request.command("XAUTOCLAIM", 8)
       .arg(key)
       .arg(group)
       .arg(consumer)
@@ -216,7 +216,6 @@ void xautoclaim(RequestBuffer& request, std::string_view key, std::string_view g
       .arg(start)
       .arg("COUNT")
       .arg(count);
-  if (payload == Payload::kIdsOnly) request.arg("JUSTID");
 }
 
 bool is_beyond_all_ids(const RangeStart& start, const RangeEnd& end) {
@@ -292,11 +291,6 @@ void xgroup_destroy(RequestBuffer& request, std::string_view key, std::string_vi
 void xgroup_createconsumer(RequestBuffer& request, std::string_view key, std::string_view group,
                            std::string_view consumer) {
   request.command("XGROUP", 5).arg("CREATECONSUMER").arg(key).arg(group).arg(consumer);
-}
-
-void xgroup_delconsumer(RequestBuffer& request, std::string_view key, std::string_view group,
-                        std::string_view consumer) {
-  request.command("XGROUP", 5).arg("DELCONSUMER").arg(key).arg(group).arg(consumer);
 }
 
 }  // namespace millrace::detail::commands

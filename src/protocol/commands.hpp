@@ -81,8 +81,8 @@ void xclaim(RequestBuffer& request, std::string_view key, std::string_view group
             const ClaimOptions& options, Payload payload);
 
 void xautoclaim(RequestBuffer& request, std::string_view key, std::string_view group,
-                std::string_view consumer, Milliseconds min_idle, StreamId start, std::size_t count,
-                Payload payload);
+                std::string_view consumer, Milliseconds min_idle, StreamId start,
+                std::size_t count);
 
 /// True for a range that lies beyond the first or the last possible id. It is empty, but the server
 /// answers it with an error, so it must not be sent.
@@ -113,7 +113,5 @@ void xgroup_setid(RequestBuffer& request, std::string_view key, std::string_view
 void xgroup_destroy(RequestBuffer& request, std::string_view key, std::string_view group);
 void xgroup_createconsumer(RequestBuffer& request, std::string_view key, std::string_view group,
                            std::string_view consumer);
-void xgroup_delconsumer(RequestBuffer& request, std::string_view key, std::string_view group,
-                        std::string_view consumer);
 
 }  // namespace millrace::detail::commands

@@ -33,14 +33,6 @@ EntryBatch read(Reply reply);
 /// XAUTOCLAIM. A reply of two slots (Redis 6.2) has no deleted ids, and nulls among its entries.
 AutoclaimPage autoclaim(Reply reply);
 
-/// XAUTOCLAIM … JUSTID.
-struct AutoclaimIds {
-  std::vector<StreamId> claimed{};
-  std::vector<StreamId> deleted_ids{};
-  StreamId next_cursor{};
-};
-AutoclaimIds autoclaim_ids(ReplyView reply);
-
 PendingSummary pending(ReplyView reply);
 std::vector<PendingEntry> pending_entries(ReplyView reply);
 

@@ -94,15 +94,6 @@ AutoclaimPage autoclaim(Reply reply) {
   return page;
 }
 
-AutoclaimIds autoclaim_ids(ReplyView reply) {
-  AutoclaimIds page;
-  Elements slots{reply, "the reply to XAUTOCLAIM", "a cursor, ids and deleted ids"};
-  page.next_cursor = stream_id(slots.next(), "the cursor of XAUTOCLAIM");
-  page.claimed = ids(slots.next());
-  if (!slots.done()) page.deleted_ids = ids(slots.next());
-  return page;
-}
-
 std::uint64_t count(ReplyView reply) { return unsigned_integer(reply, "a count"); }
 
 StreamId id(ReplyView reply) { return stream_id(reply, "an id"); }

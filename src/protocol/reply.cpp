@@ -27,10 +27,6 @@ Reply::Handle Reply::add_integer(ReplyKind kind, std::int64_t value, Handle pare
   return add({.kind = kind, .integer = value}, parent);
 }
 
-Reply::Handle Reply::add_double(double value, std::string_view text, Handle parent) {
-  return add({.kind = ReplyKind::kDouble, .number = value, .text = bytes_.store(text)}, parent);
-}
-
 Reply::Handle Reply::add_nil(Handle parent) { return add({}, parent); }
 
 ReplyView Reply::root() const { return nodes_.empty() ? ReplyView{} : ReplyView{*this, 1}; }

@@ -36,9 +36,9 @@ class Reply {
   using Handle = std::uint32_t;
 
   Handle add_aggregate(ReplyKind kind, std::size_t elements, Handle parent);
-  Handle add_text(ReplyKind kind, std::string_view text, Handle parent);  ///< Copies `text`.
+  /// kString, kStatus, kError or kDouble, whose digits are its text. Copies `text`.
+  Handle add_text(ReplyKind kind, std::string_view text, Handle parent);
   Handle add_integer(ReplyKind kind, std::int64_t value, Handle parent);  ///< kInteger or kBool.
-  Handle add_double(double value, std::string_view text, Handle parent);
   Handle add_nil(Handle parent);
 
   bool empty() const noexcept { return nodes_.empty(); }
@@ -57,7 +57,6 @@ class Reply {
     Handle last = 0;       ///< And its last.
     std::size_t size = 0;  ///< Elements that were announced.
     std::int64_t integer = 0;
-    double number = 0;
     std::string_view text{};
   };
 
@@ -86,7 +85,6 @@ class ReplyView {
 
   std::string_view text() const noexcept { return node().text; }
   std::int64_t integer() const noexcept { return node().integer; }
-  double number() const noexcept { return node().number; }
 
   std::size_t size() const noexcept { return node().size; }
 

@@ -103,7 +103,7 @@ AutoclaimPage EventStream::autoclaim_page(std::string_view group, std::string_vi
       "XAUTOCLAIM", Repeat::kNever,
       [&](RequestBuffer& request) {
         commands::xautoclaim(request, core_->key, group, consumer, min_idle, options.start,
-                             options.count, Payload::kWhole);
+                             options.count);
       },
       decode::autoclaim);
 }

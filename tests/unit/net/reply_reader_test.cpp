@@ -23,8 +23,7 @@ using namespace std::string_literals;
 /// All of a reply, so that two can be compared.
 std::string show(ReplyView reply) {
   if (!reply.is_aggregate()) {
-    return fmt::format("{}:{}:{}:{}", static_cast<int>(reply.kind()), reply.integer(),
-                       reply.number(), reply.text());
+    return fmt::format("{}:{}:{}", static_cast<int>(reply.kind()), reply.integer(), reply.text());
   }
   std::string text = fmt::format("{}*{}[", static_cast<int>(reply.kind()), reply.size());
   for (const ReplyView element : reply) text += show(element) + " ";
@@ -103,9 +102,9 @@ TEST(ReplyReader, ReadsEveryKindOfResp2WhereverItIsCut) {
 TEST(ReplyReader, ReadsEveryKindOfResp3WhereverItIsCut) {
   if (!ReplyReader::reads_resp3()) GTEST_SKIP() << "this hiredis reads RESP2 only";
   for (const auto& bytes : kResp3) expect_same_at_every_split(bytes);
-  expect_at_every_split("(-349289032840923850932485\r\n", "2:0:0:-349289032840923850932485");
-  expect_at_every_split("=8\r\ntxt:some\r\n", "2:0:0:some");
-  expect_at_every_split("=4\r\ntxt:\r\n", "2:0:0:");
+  expect_at_every_split("(-349289032840923850932485\r\n", "2:0:-349289032840923850932485");
+  expect_at_every_split("=8\r\ntxt:some\r\n", "2:0:some");
+  expect_at_every_split("=4\r\ntxt:\r\n", "2:0:");
 }
 
 TEST(ReplyReader, RefusesResp3WhereHiredisCannotReadIt) {
@@ -114,16 +113,15 @@ TEST(ReplyReader, RefusesResp3WhereHiredisCannotReadIt) {
 }
 
 TEST(ReplyReader, KeepsTheOrderOfRepliesThatComeTogether) {
-  EXPECT_EQ(read("+a\r\n:2\r\n$1\r\nc\r\n"),
-            (std::vector<std::string>{"3:0:0:a", "1:2:0:", "2:0:0:c"}));
+  EXPECT_EQ(read("+a\r\n:2\r\n$1\r\nc\r\n"), (std::vector<std::string>{"3:0:a", "1:2:", "2:0:c"}));
 }
 
 TEST(ReplyReader, LeavesPushesOut) {
   if (!ReplyReader::reads_resp3()) GTEST_SKIP() << "pushes are RESP3";
   const std::string bytes = ">2\r\n+invalidate\r\n*1\r\n+k\r\n:1\r\n>1\r\n+bye\r\n"s;
-  EXPECT_EQ(read(bytes), std::vector<std::string>{"1:1:0:"});
+  EXPECT_EQ(read(bytes), std::vector<std::string>{"1:1:"});
   for (std::size_t at = 1; at < bytes.size(); ++at) {
-    EXPECT_EQ(read(bytes, {at, bytes.size()}), std::vector<std::string>{"1:1:0:"});
+    EXPECT_EQ(read(bytes, {at, bytes.size()}), std::vector<std::string>{"1:1:"});
   }
 }
 

@@ -133,14 +133,6 @@ TEST(DecodeAutoclaim, TakesTheTwoSlotsOfRedis62WithTheirNulls) {
   EXPECT_TRUE(page.deleted_ids.empty());
 }
 
-TEST(DecodeAutoclaim, HasIdsAlone) {
-  const auto page = decode::autoclaim_ids(
-      resp("*3\r\n$3\r\n5-0\r\n*2\r\n$3\r\n1-0\r\n$3\r\n3-0\r\n*1\r\n$3\r\n2-0\r\n").root());
-  EXPECT_EQ(page.next_cursor, (StreamId{5, 0}));
-  EXPECT_EQ(page.claimed, (std::vector<StreamId>{{1, 0}, {3, 0}}));
-  EXPECT_EQ(page.deleted_ids, std::vector<StreamId>({{2, 0}}));
-}
-
 TEST(DecodeAdded, IsAnIdOrNoStream) {
   EXPECT_EQ(decode::added(resp("$3\r\n5-1\r\n").root()), (StreamId{5, 1}));
   EXPECT_EQ(decode::added(resp("$-1\r\n").root()), std::nullopt);

@@ -71,7 +71,7 @@ class Parser {
         reply_.add_integer(ReplyKind::kBool, rest == "t" ? 1 : 0, parent);
         break;
       case ',':
-        reply_.add_double(std::stod(std::string{rest}), rest, parent);
+        reply_.add_text(ReplyKind::kDouble, rest, parent);
         break;
       case '_':
         reply_.add_nil(parent);
