@@ -74,10 +74,10 @@ bool EventStream::create_consumer(std::string_view group, std::string_view consu
 EntryBatch EventStream::consume(std::string_view group, std::string_view consumer,
                                 const ReadOptions& options) const {
   check_names(group, consumer);
-  return detail::blocking_read(
-      *core_, "XREADGROUP", Repeat::kNever, options, [&](RequestBuffer& request) {
-        commands::xreadgroup(request, core_->key, group, consumer, options);
-      });
+  return detail::blocking_read(*core_, "XREADGROUP", Repeat::kNever, options,
+                               [&](RequestBuffer& request, const ReadOptions& now) {
+                                 commands::xreadgroup(request, core_->key, group, consumer, now);
+                               });
 }
 
 EntryBatch EventStream::consume_own_pending(std::string_view group, std::string_view consumer,

@@ -25,9 +25,10 @@ constexpr std::size_t kFollowPage = 100;
 }  // namespace
 
 EntryBatch EventStream::read(StreamId after, const ReadOptions& options) const {
-  return detail::blocking_read(
-      *core_, "XREAD", Repeat::kSafe, options,
-      [&](RequestBuffer& request) { commands::xread(request, core_->key, after, options); });
+  return detail::blocking_read(*core_, "XREAD", Repeat::kSafe, options,
+                               [&](RequestBuffer& request, const ReadOptions& now) {
+                                 commands::xread(request, core_->key, after, now);
+                               });
 }
 
 EntryBatch EventStream::replay(RangeStart start, RangeEnd end, std::size_t count) const {
