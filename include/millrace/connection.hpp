@@ -16,7 +16,7 @@ namespace detail {
 class Pool;
 }
 
-/// Where the server is and how to talk to it.
+/// Where the server is and how to talk to it. No time may be longer than ten years.
 struct ConnectionOptions {
   /// A user and a password. An empty user is the server's `default` user.
   struct Credentials {
@@ -55,7 +55,7 @@ struct ConnectionOptions {
   MILLRACE_EXPORT static ConnectionOptions from_uri(std::string_view uri);
 };
 
-/// Bounds of a pool.
+/// Bounds of a pool. No time may be longer than ten years.
 struct PoolOptions {
   std::size_t max_connections = 16;  ///< At least 1. Connections made and in use never exceed it.
   std::size_t min_idle_connections = 0;  ///< Kept open although idle; at most `max_connections`.

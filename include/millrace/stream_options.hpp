@@ -142,7 +142,7 @@ struct StreamOptions {
   /// not read, so it is the user's choice.
   std::optional<Trim> retention{};
   /// How long a pending entry must have been idle before autoclaim() and workers take it over.
-  /// More than 0, and the same in every process of a group.
+  /// More than 0, at most ten years, and the same in every process of a group.
   std::chrono::milliseconds claim_min_idle{30'000};
 };
 
@@ -222,8 +222,9 @@ class FollowStart {
 
 /// How to read new entries.
 struct ReadOptions {
-  std::size_t count = 10;                ///< At most so many entries; 0 is refused.
-  std::chrono::milliseconds block{500};  ///< How long to wait for the first; 0: do not wait.
+  std::size_t count = 10;  ///< At most so many entries; 0 is refused.
+  /// How long to wait for the first; 0: do not wait. At most ten years.
+  std::chrono::milliseconds block{500};
   /// Entries count as acknowledged on delivery, so a crash loses them: at most once.
   bool no_ack = false;
   /// Ends the wait at once; the read is then an empty batch. What a group read would have brought
@@ -233,7 +234,8 @@ struct ReadOptions {
 
 /// How to take over idle pending entries.
 struct AutoclaimOptions {
-  std::optional<std::chrono::milliseconds> min_idle{};  ///< None: the stream's `claim_min_idle`.
+  /// None: the stream's `claim_min_idle`. At most ten years.
+  std::optional<std::chrono::milliseconds> min_idle{};
   StreamId start{};            ///< Where the sweep starts: `{}`, or a page's `next_cursor`.
   std::size_t count = 100;     ///< Entries a page; 0 is refused.
   std::size_t max_pages = 10;  ///< Of one autoclaim() call; 0 is refused.
@@ -256,7 +258,7 @@ struct PendingQuery {
   RangeEnd end{};
   std::size_t count = 100;                ///< At most so many; 0 is refused.
   std::optional<std::string> consumer{};  ///< Of this consumer alone.
-  std::chrono::milliseconds min_idle{0};  ///< Idle for at least this long.
+  std::chrono::milliseconds min_idle{0};  ///< For so long at least; at most ten years.
 };
 
 }  // namespace millrace

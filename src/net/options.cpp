@@ -2,6 +2,7 @@
 
 #include <millrace/error.hpp>
 
+#include "core/clock.hpp"
 #include "core/printable.hpp"
 #include "net/reply_reader.hpp"
 
@@ -35,12 +36,18 @@ template <typename Value>
   refuse(option, fmt::format("{} ms", value.count()), rule);
 }
 
+void check_longest(std::string_view option, milliseconds value) {
+  if (value > kLongestTime) refuse_time(option, value, "at most ten years");
+}
+
 void check_positive(std::string_view option, milliseconds value) {
   if (value <= milliseconds{0}) refuse_time(option, value, "more than 0");
+  check_longest(option, value);
 }
 
 void check_not_negative(std::string_view option, milliseconds value) {
   if (value < milliseconds{0}) refuse_time(option, value, "0 or more");
+  check_longest(option, value);
 }
 
 bool has_zero_byte(std::string_view text) { return text.find('\0') != std::string_view::npos; }

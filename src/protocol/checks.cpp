@@ -18,9 +18,6 @@ constexpr std::uint64_t kLargestNumber = std::numeric_limits<std::int64_t>::max(
 /// XAUTOCLAIM multiplies its COUNT by 16 bytes, and refuses what would overflow.
 constexpr std::uint64_t kLargestAutoclaimCount = kLargestNumber / 16;
 
-/// Far beyond what anybody waits for, far below where a deadline overflows.
-constexpr Milliseconds kLongestBlock = std::chrono::hours{24 * 365};
-
 template <typename Value>
 [[noreturn]] void refuse(std::string_view option, const Value& value, std::string_view rule) {
   throw InvalidArgument{fmt::format("{} is {}: it has to be {}", option, value, rule)};
@@ -32,8 +29,17 @@ void count_up_to(std::string_view option, std::size_t count, std::uint64_t large
   }
 }
 
+[[noreturn]] void refuse_time(std::string_view option, Milliseconds time, std::string_view rule) {
+  refuse(option, fmt::format("{} ms", time.count()), rule);
+}
+
+void not_negative(std::string_view option, Milliseconds time) {
+  if (time.count() < 0) refuse_time(option, time, "0 ms or more");
+}
+
 void time(std::string_view option, Milliseconds time) {
-  if (time.count() < 0) refuse(option, fmt::format("{} ms", time.count()), "0 ms or more");
+  not_negative(option, time);
+  if (time > kLongestTime) refuse_time(option, time, "at most ten years");
 }
 
 void argument(std::string_view what, std::size_t bytes) {
@@ -68,13 +74,7 @@ void autoclaim_count(std::size_t count) {
 
 void min_idle(std::string_view option, Milliseconds min_idle) { time(option, min_idle); }
 
-void block(Milliseconds block) {
-  time("block", block);
-  if (block > kLongestBlock) {
-    refuse("block", fmt::format("{} ms", block.count()),
-           fmt::format("at most {} ms", kLongestBlock.count()));
-  }
-}
+void block(Milliseconds block) { time("block", block); }
 
 void read(const ReadOptions& options) {
   count("ReadOptions::count", options.count);
@@ -84,11 +84,10 @@ void read(const ReadOptions& options) {
 void claim(const ClaimOptions& options, std::chrono::system_clock::time_point now) {
   const auto since_epoch = std::chrono::duration_cast<Milliseconds>(now.time_since_epoch());
   if (options.idle) {
-    time("ClaimOptions::idle", *options.idle);
+    not_negative("ClaimOptions::idle", *options.idle);
     // The server takes an idle time that began before 1970 as 0, the opposite of what was meant.
     if (*options.idle > since_epoch) {
-      refuse("ClaimOptions::idle", fmt::format("{} ms", options.idle->count()),
-             "at most the time since 1970");
+      refuse_time("ClaimOptions::idle", *options.idle, "at most the time since 1970");
     }
   }
   if (options.time) {
@@ -97,8 +96,8 @@ void claim(const ClaimOptions& options, std::chrono::system_clock::time_point no
           "ClaimOptions::time and ClaimOptions::idle are both given: they set "
           "the same thing, so only one of them can be"};
     }
-    time("ClaimOptions::time",
-         std::chrono::duration_cast<Milliseconds>(options.time->time_since_epoch()));
+    not_negative("ClaimOptions::time",
+                 std::chrono::duration_cast<Milliseconds>(options.time->time_since_epoch()));
   }
   if (options.delivery_count && *options.delivery_count > kLargestNumber) {
     refuse("ClaimOptions::delivery_count", *options.delivery_count,
@@ -130,10 +129,11 @@ void trim(const Trim& trim) {
 
 void stream(const StreamOptions& options) {
   if (options.retention) trim(*options.retention);
+  constexpr std::string_view kClaimMinIdle = "StreamOptions::claim_min_idle";
   if (options.claim_min_idle.count() <= 0) {
-    refuse("StreamOptions::claim_min_idle", fmt::format("{} ms", options.claim_min_idle.count()),
-           "more than 0 ms");
+    refuse_time(kClaimMinIdle, options.claim_min_idle, "more than 0 ms");
   }
+  time(kClaimMinIdle, options.claim_min_idle);
 }
 
 void entry(const commands::AddTerms& terms, std::span<const Field> first, const Fields& rest) {

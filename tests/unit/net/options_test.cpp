@@ -103,6 +103,22 @@ TEST(PoolOptions, AreRefusedWithOptionValueAndRule) {
             "max_lifetime is -1 ms: it has to be 0 or more");
 }
 
+TEST(PoolOptions, AndConnectionOptionsAreRefusedWhereATimeWouldOverflow) {
+  const auto over = std::chrono::milliseconds{std::chrono::hours{24 * 3'653}} + 1ms;
+  const auto rule = " is " + std::to_string(over.count()) + " ms: it has to be at most ten years";
+  EXPECT_EQ(refusal_of(ConnectionOptions{.connect_timeout = over}), "connect_timeout" + rule);
+  EXPECT_EQ(refusal_of(ConnectionOptions{.command_timeout = over}), "command_timeout" + rule);
+  EXPECT_EQ(refusal_of(PoolOptions{.wait_timeout = over}), "wait_timeout" + rule);
+  EXPECT_EQ(refusal_of(PoolOptions{.max_idle_time = over}), "max_idle_time" + rule);
+  EXPECT_EQ(refusal_of(PoolOptions{.max_lifetime = over}), "max_lifetime" + rule);
+  const auto most = over - 1ms;
+  EXPECT_EQ(refusal_of(ConnectionOptions{.connect_timeout = most, .command_timeout = most}),
+            "accepted");
+  EXPECT_EQ(
+      refusal_of(PoolOptions{.wait_timeout = most, .max_idle_time = most, .max_lifetime = most}),
+      "accepted");
+}
+
 TEST(PoolOptions, TakeZeroWhereItMeansSomething) {
   EXPECT_EQ(refusal_of(PoolOptions{.wait_timeout = 0ms, .max_lifetime = 0ms}), "accepted");
 }

@@ -4,6 +4,7 @@
 
 #include "protocol/request.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -92,6 +93,31 @@ TEST(Checks, RefusePendingQueriesThatCannotWork) {
   EXPECT_NE(refusal_of([] { checks::pending({.count = 0}); }), "");
   EXPECT_NE(refusal_of([] { checks::pending({.consumer = ""}); }), "");
   EXPECT_NE(refusal_of([] { checks::pending({.min_idle = -1ms}); }), "");
+}
+
+TEST(Checks, RefuseTimesThatAreTooLongToReckonWith) {
+  constexpr Milliseconds kMost = std::chrono::hours{24 * 3'653};
+  constexpr Milliseconds kOver = kMost + 1ms;
+  const auto expect_bound = [&](std::string_view option, auto check) {
+    EXPECT_EQ(refusal_of([&] { check(kMost); }), "") << option;
+    EXPECT_EQ(refusal_of([&] { check(kOver); }),
+              fmt::format("{} is {} ms: it has to be at most ten years", option, kOver.count()));
+  };
+  expect_bound("block", [](Milliseconds time) { checks::read({.block = time}); });
+  expect_bound("min_idle", [](Milliseconds time) { checks::min_idle("min_idle", time); });
+  expect_bound("AutoclaimOptions::min_idle",
+               [](Milliseconds time) { checks::autoclaim({.min_idle = time}); });
+  expect_bound("PendingQuery::min_idle",
+               [](Milliseconds time) { checks::pending({.min_idle = time}); });
+  expect_bound("StreamOptions::claim_min_idle",
+               [](Milliseconds time) { checks::stream({.claim_min_idle = time}); });
+}
+
+TEST(Checks, TakeATimeSince1970ThatIsLongerThanAnOptionMayBe) {
+  const auto now = std::chrono::system_clock::now();
+  const auto since_1970 = std::chrono::floor<Milliseconds>(now.time_since_epoch());
+  EXPECT_EQ(refusal_of([&] { checks::claim({.idle = since_1970}, now); }), "");
+  EXPECT_EQ(refusal_of([&] { checks::claim({.time = now}, now); }), "");
 }
 
 TEST(Checks, RefuseTrimsThatCannotWork) {
