@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "checksum.hpp"
+#include "interruption.hpp"
 #include "worker.hpp"
 #include "worker_process.hpp"
 
@@ -101,6 +102,7 @@ class Run {
     const auto end = Clock::now() + deadline;
     while (!condition()) {
       if (Clock::now() >= end) return false;
+      interruption_.check();
       for (auto& worker : workers_) worker.check();
       std::this_thread::sleep_for(10ms);
     }
@@ -122,6 +124,7 @@ class Run {
     report_.records = records_.size();
     const auto part_size = std::clamp<std::size_t>(records_.size() / 20, 1, 500);
     for (std::size_t i = 0; i < records_.size(); i += part_size) {
+      interruption_.check();
       const auto part = records_.subspan(i, std::min(part_size, records_.size() - i));
       if (report_.killed.empty() && i >= records_.size() / 3) {
         append_and_kill(part);
@@ -199,11 +202,13 @@ class Run {
   /// Counts what the stream has kept of what was appended.
   void replay() {
     for (const auto& entry : stream_.replay_all()) {
+      interruption_.check();
       const auto found = appended_.find(entry.id());
       if (found != appended_.end() && found->second == checksum(entry)) ++report_.replayed;
     }
   }
 
+  Interruption interruption_{};
   std::span<const OwnedFields> records_;
   EventStream stream_;
   TemporaryFolder folder_{};

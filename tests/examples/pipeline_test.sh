@@ -44,6 +44,26 @@ says entries 1
 says lost 0 0
 says reclaimed 1 0
 
+# Ctrl-C and its kin: no folder and no process is left.
+place=$(mktemp -d)
+mkdir "$place/tmp"
+seq 500000 >"$place/records"
+TMPDIR=$place/tmp "$pipeline" --input "$place/records" >"$place/output" 2>&1 &
+started=$!
+until compgen -G "$place/tmp/*/*.ready" >/dev/null; do
+    kill -0 "$started" || { output=$(<"$place/output") && fail 'it has ended by itself'; }
+    sleep 0.01
+done
+kill -TERM "$started"
+status=0
+wait "$started" || status=$?
+output=$(<"$place/output")
+[ "$status" -eq 1 ] || fail "status $status in place of 1 after SIGTERM"
+says pipeline: ended by signal 15
+[ -z "$(ls -A "$place/tmp")" ] || fail 'it has left its folder'
+! grep -alF "$place/tmp" /proc/[0-9]*/cmdline 2>/dev/null || fail 'it has left a process'
+rm -rf -- "$place"
+
 ends_with 1 --input /nowhere
 says pipeline: cannot read /nowhere: No such file or directory
 ends_with 1 --format paragraphs < <(printf 'A: 1\nno colon')
