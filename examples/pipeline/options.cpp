@@ -2,8 +2,9 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
 #include <map>
+
+#include "../server_uri.hpp"
 
 namespace pipeline {
 
@@ -33,11 +34,6 @@ Format parse_format(const std::string& name) {
   if (name == "lines") return Format::kLines;
   if (name == "paragraphs") return Format::kParagraphs;
   throw BadOption{"--format is lines, paragraphs or auto, not '" + name + "'"};
-}
-
-std::string default_uri() {
-  const char* const uri = std::getenv("MILLRACE_URI");
-  return uri != nullptr ? uri : "redis://127.0.0.1:6379";
 }
 
 }  // namespace

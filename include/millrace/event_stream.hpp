@@ -190,8 +190,9 @@ class MILLRACE_EXPORT EventStream {
   /// nothing more goes (one server call removes at most 100 nodes), within a bound.
   std::uint64_t trim(const Trim& trim) const;
 
-  /// Removes what every group has read and acknowledged, never anything else, in one script.
-  /// Without groups it trims nothing.
+  /// Removes what every group has read and acknowledged, never anything else. Without groups it
+  /// trims nothing. A script does it, in rounds of about 10,000 entries so that no call holds the
+  /// server for long; each round looks anew at what the groups still need.
   std::uint64_t trim_safely() const;
 
   /// Deletes entries by id and returns how many were there. Pending ones stay pending, as deleted.

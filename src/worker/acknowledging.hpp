@@ -10,6 +10,9 @@ namespace millrace::detail {
 
 struct Shared;
 
+/// Acknowledgements of one round trip.
+inline constexpr std::size_t kMostAcks = 1'000;
+
 /// Acknowledgements on their way: taken from the ledger when made, written as one XACK, and settled
 /// by its reply. What was not answered when this ends waits in the ledger again, since repeating an
 /// XACK harms nothing.

@@ -19,9 +19,6 @@ namespace {
 /// Where only people can help, asking more often would not.
 constexpr Milliseconds kSlowPause{5'000};
 
-/// Acknowledgements that one read takes along.
-constexpr std::size_t kMostAcks = 1'000;
-
 }  // namespace
 
 Reader::Reader(const Shared& shared, Handling& handling, std::function<void(TimePoint)> acks_due)

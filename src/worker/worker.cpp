@@ -1,5 +1,6 @@
 #include "worker/worker.hpp"
 
+#include "net/deadline.hpp"
 #include "worker/acknowledging.hpp"
 #include "worker/intake.hpp"
 
@@ -13,14 +14,6 @@ namespace millrace::detail {
 namespace {
 
 constexpr Milliseconds kSayWaitingEvery{60'000};
-
-/// Acknowledgements of one round trip.
-constexpr std::size_t kMostAcks = 1'000;
-
-/// A time that is not so far away that reckoning with it overflows.
-TimePoint after(const Clock& clock, Milliseconds time) {
-  return clock.now() + std::min<Milliseconds>(time, std::chrono::hours{24 * 365});
-}
 
 bool has_ended(WorkerState state) {
   return state == WorkerState::kStopped || state == WorkerState::kFailed;
@@ -46,7 +39,7 @@ Worker::Worker(const EventStream& stream, const WorkerOptions& options, Handler 
 
 Worker::~Worker() {
   request_stop();
-  while (!wait_until_ended(after(clock_, kSayWaitingEvery))) {
+  while (!wait_until_ended(after(clock_.now(), kSayWaitingEvery))) {
     events_.log(Observer::LogLevel::kWarning,
                 fmt::format("still waiting for {} handler calls of '{}' to return",
                             ledger_.running().size(), config_.consumer));
@@ -115,7 +108,7 @@ StopReport Worker::stop(Milliseconds drain) {
   refuse_inside_handler("stop");
   request_stop();
   StopReport report;
-  if (wait_until_ended(after(clock_, drain))) {
+  if (wait_until_ended(after(clock_.now(), drain))) {
     join();
     report.released = reader_.released();
     std::lock_guard lock{lifecycle_};
@@ -158,7 +151,7 @@ void Worker::resume() { reader_.set_paused(false); }
 bool Worker::wait_ready(Milliseconds timeout) const {
   const bool settled = status_.wait_for(
       [](WorkerState state) { return state == WorkerState::kRunning || has_ended(state); },
-      after(clock_, timeout));
+      after(clock_.now(), timeout));
   return settled && !has_ended(status_.state());
 }
 
