@@ -5,13 +5,10 @@
 #include <iterator>
 
 namespace millrace::detail {
-namespace {
-constexpr std::size_t kLongestShown = 200;
-}
 
-std::string printable(std::string_view text) {
+std::string printable(std::string_view text, std::size_t longest) {
   std::string shown;
-  for (const char c : text.substr(0, kLongestShown)) {
+  for (const char c : text.substr(0, longest)) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte < 0x20 || byte == 0x7f) {
       fmt::format_to(std::back_inserter(shown), "\\x{:02x}", byte);
@@ -19,7 +16,7 @@ std::string printable(std::string_view text) {
       shown.push_back(c);
     }
   }
-  if (text.size() > kLongestShown) shown += "...";
+  if (text.size() > longest) shown += "...";
   return shown;
 }
 

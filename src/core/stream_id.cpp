@@ -2,6 +2,8 @@
 #include <millrace/format.hpp>
 #include <millrace/stream_id.hpp>
 
+#include "core/printable.hpp"
+
 #include <charconv>
 #include <ostream>
 
@@ -31,7 +33,8 @@ std::optional<StreamId> StreamId::try_parse(std::string_view text) noexcept {
 StreamId StreamId::parse(std::string_view text) {
   if (const auto id = try_parse(text)) return *id;
   throw InvalidArgument{fmt::format(
-      "'{}' is not a stream id: it has to be 'ms-seq' or 'ms', two unsigned 64-bit numbers", text)};
+      "'{}' is not a stream id: it has to be 'ms-seq' or 'ms', two unsigned 64-bit numbers",
+      detail::printable(text))};
 }
 
 std::string StreamId::to_string() const { return fmt::format("{}", *this); }

@@ -122,11 +122,9 @@ Exchange::Failure Exchange::take_replies() {
     try {
       reply = stream_.reader.next();
     } catch (const ProtocolError& error) {
-      return ProtocolError{fmt::format("{}: {}", subject(spec_, stream_.endpoint), error.what()),
-                           outcome()};
+      return ProtocolError{fmt::format("{}: {}", about(), error.what()), outcome()};
     } catch (const IoError& error) {
-      return IoError{fmt::format("{}: {}", subject(spec_, stream_.endpoint), error.what()),
-                     outcome()};
+      return IoError{fmt::format("{}: {}", about(), error.what()), outcome()};
     }
     if (!reply) return {};
     if (auto failure = take_one(std::move(*reply))) return failure;
@@ -141,14 +139,17 @@ Exchange::Failure Exchange::take_one(Reply reply) {
   // An error may come early, from a server that does not want to read the rest.
   const bool is_early = replies_ >= sent_whole();
   if (is_early && !reply.root().is_error()) {
-    return ProtocolError{fmt::format("{}: a reply came before the command was sent",
-                                     subject(spec_, stream_.endpoint)),
+    return ProtocolError{fmt::format("{}: a reply came before the command was sent", about()),
                          outcome()};
   }
+  reply.came_from(stream_.endpoint);
   take_(replies_, std::move(reply));
   ++replies_;
   return {};
 }
+
+/// What its messages begin with.
+std::string Exchange::about() const { return subject(spec_, *stream_.endpoint); }
 
 /// Commands of which every byte was sent.
 std::size_t Exchange::sent_whole() const noexcept {
@@ -162,22 +163,16 @@ Outcome Exchange::outcome() const noexcept {
   return sent_whole() > replies_ ? Outcome::kUnknown : Outcome::kNotApplied;
 }
 
-std::string_view Exchange::effect() const noexcept {
-  return outcome() == Outcome::kUnknown ? "it was sent and may have been applied"
-                                        : "it was not sent whole and has not been applied";
-}
-
 Error Exchange::broken(const IoResult& io) const {
   const auto why = io.status == Status::kEnd ? "the server closed the connection"
                                              : system_message(io.error_number);
-  return IoError{fmt::format("{}: {}; {}", subject(spec_, stream_.endpoint), why, effect()),
-                 outcome()};
+  return IoError{fmt::format("{}: {}; {}", about(), why, effect(outcome())), outcome()};
 }
 
 Error Exchange::timed_out() const {
-  return TimeoutError{fmt::format("{}: no reply within {} ms; {}", subject(spec_, stream_.endpoint),
-                                  limit_.count(), effect()),
-                      outcome()};
+  return TimeoutError{
+      fmt::format("{}: no reply within {} ms; {}", about(), limit_.count(), effect(outcome())),
+      outcome()};
 }
 
 }  // namespace millrace::detail

@@ -29,7 +29,7 @@ class Exchange {
     std::span<char> buffer;  ///< What is received goes through it.
     const Wakeup* wakeup;    ///< Signalled when `CallSpec::stop` is; may be null.
     const Clock& clock;
-    std::string_view endpoint;
+    const Reply::Endpoint& endpoint;
   };
 
   /// Ends at `CallSpec::deadline`, or after `limit` if there is none.
@@ -57,9 +57,9 @@ class Exchange {
   void read_last_words();
 
   bool is_done() const noexcept { return replies_ == request_.commands(); }
+  std::string about() const;
   std::size_t sent_whole() const noexcept;
   Outcome outcome() const noexcept;
-  std::string_view effect() const noexcept;
   Error broken(const IoResult& io) const;
   Error timed_out() const;
 

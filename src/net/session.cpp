@@ -2,6 +2,7 @@
 
 #include <millrace/error.hpp>
 
+#include "core/printable.hpp"
 #include "protocol/server_error.hpp"
 
 #include <fmt/format.h>
@@ -122,7 +123,8 @@ class SetUp {
 
   Error classify(Step step, std::string_view text, const Error& error) const {
     // Said in place of any reply; the server then closes.
-    if (text.starts_with("ERR max number of clients")) return ConnectError{message(text)};
+    if (text.starts_with("ERR max number of clients"))
+      return ConnectError{message(printable(text))};
     // What a server without a password answers to one.
     const bool signs_in = step == Step::kAuth || step == Step::kHello;
     if (signs_in && error.prefix() == "ERR") return AuthError{error.what(), error.prefix()};
@@ -161,7 +163,8 @@ Credentials credentials_of(const ConnectionOptions& options) {
   try {
     credentials = options.credentials();
   } catch (const std::exception& error) {
-    throw ConnectError{fmt::format("the function `credentials` threw: {}", error.what())};
+    throw ConnectError{
+        fmt::format("the function `credentials` threw: {}", printable(error.what()))};
   } catch (...) {
     throw ConnectError{"the function `credentials` threw something that is no std::exception"};
   }

@@ -19,7 +19,7 @@ constexpr std::size_t kReceiveBytes = std::size_t{64} << 10;
 WireConnection::WireConnection(std::unique_ptr<Transport> transport, std::string endpoint,
                                Milliseconds command_timeout, const Clock& clock)
     : transport_{std::move(transport)},
-      endpoint_{std::move(endpoint)},
+      endpoint_{std::make_shared<const std::string>(std::move(endpoint))},
       command_timeout_{command_timeout},
       clock_{&clock},
       received_{std::make_unique_for_overwrite<char[]>(kReceiveBytes)} {}
@@ -29,9 +29,7 @@ Reply WireConnection::call(const CallSpec& spec, WriteRequest write) {
   const auto result =
       exchange(spec, write, [&](std::size_t, Reply taken) { reply = std::move(taken); });
   if (reply && reply->root().is_error()) {
-    server_error(reply->root().text(),
-                 {.command = spec.command, .key = spec.key, .endpoint = endpoint_})
-        .raise();
+    server_error(reply->root(), spec.command, spec.key).raise();
   }
   if (result.error) result.error->raise();
   assert(reply);  // `write` wrote one command
@@ -45,7 +43,7 @@ PipelineResult WireConnection::pipeline(const CallSpec& spec, WriteRequest write
 PipelineResult WireConnection::exchange(const CallSpec& spec, WriteRequest write, TakeReply take) {
   made_in_.check("this connection");
   if (!open_) {
-    return {.error = IoError{fmt::format("{}: the connection is closed", subject(spec, endpoint_)),
+    return {.error = IoError{fmt::format("{}: the connection is closed", subject(spec, *endpoint_)),
                              Outcome::kNotApplied}};
   }
   if (spec.stop.stop_requested()) throw Interrupted{};

@@ -28,7 +28,7 @@ class WireConnection final : public Connection {
   bool is_open() const noexcept override { return open_; }
   bool is_quiet() noexcept override { return open_ && transport_->is_quiet(); }
   std::uint64_t client_id() const noexcept override { return client_id_; }
-  std::string_view endpoint() const noexcept override { return endpoint_; }
+  std::string_view endpoint() const noexcept override { return *endpoint_; }
 
   void set_client_id(std::uint64_t id) noexcept { client_id_ = id; }
 
@@ -46,7 +46,7 @@ class WireConnection final : public Connection {
   void close() noexcept;
 
   std::unique_ptr<Transport> transport_;
-  std::string endpoint_;
+  Reply::Endpoint endpoint_;  ///< Never null.
   Milliseconds command_timeout_;
   const Clock* clock_;
   HomeProcess made_in_;

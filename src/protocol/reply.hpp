@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -41,6 +43,13 @@ class Reply {
   Handle add_integer(ReplyKind kind, std::int64_t value, Handle parent);  ///< kInteger or kBool.
   Handle add_nil(Handle parent);
 
+  /// The server that it came from, as messages show it; null if it came from none. Shared with the
+  /// connection, which may be gone when the reply is looked at.
+  using Endpoint = std::shared_ptr<const std::string>;
+
+  void came_from(Endpoint endpoint) noexcept { endpoint_ = std::move(endpoint); }
+  const Endpoint& endpoint() const noexcept { return endpoint_; }
+
   bool empty() const noexcept { return nodes_.empty(); }
   ReplyView root() const;
 
@@ -64,6 +73,7 @@ class Reply {
 
   std::vector<Node> nodes_;
   ByteArena bytes_;
+  Endpoint endpoint_;
 };
 
 /// A look at one node of a Reply. Total: what a node does not have is 0, empty or nil.
@@ -87,6 +97,12 @@ class ReplyView {
   std::int64_t integer() const noexcept { return node().integer; }
 
   std::size_t size() const noexcept { return node().size; }
+
+  /// Of the reply that this is a part of; empty if it came from no server.
+  std::string_view endpoint() const noexcept {
+    return reply_ != nullptr && reply_->endpoint_ ? std::string_view{*reply_->endpoint_}
+                                                  : std::string_view{};
+  }
 
   /// The element at `index`, counted from the first: for small replies. Nil beyond the end.
   ReplyView operator[](std::size_t index) const noexcept;

@@ -40,6 +40,9 @@ constexpr std::array kMeanings{
     Meaning{"MASTERDOWN", Code::kServer, "try again, or connect to the master"},
 };
 
+/// More than the longest error that a server has (MISCONF, 360 bytes).
+constexpr std::size_t kLongestLine = 1'000;
+
 std::string_view first_word(std::string_view line) { return line.substr(0, line.find(' ')); }
 
 /// An error whose first word alone does not tell.
@@ -86,13 +89,19 @@ std::string_view without_arguments(std::string_view line) {
   return line.substr(0, comma);
 }
 
-std::string message_of(std::string_view line, std::string_view advice,
-                       const ErrorContext& context) {
+/// "XADD on 'orders' at 127.0.0.1:6379: ", as far as it is known.
+std::string beginning_of_message(const ErrorContext& context) {
   std::string message{context.command};
   if (!context.key.empty()) message += fmt::format(" on '{}'", printable(context.key));
   if (!context.endpoint.empty()) message += fmt::format(" at {}", context.endpoint);
   if (!message.empty()) message += ": ";
-  message += without_arguments(line);
+  return message;
+}
+
+std::string message_of(std::string_view line, std::string_view advice,
+                       const ErrorContext& context) {
+  std::string message = beginning_of_message(context);
+  message += printable(without_arguments(line), kLongestLine);
   if (!advice.empty()) message += fmt::format(" ({})", advice);
   return message;
 }
@@ -112,6 +121,14 @@ Error server_error(std::string_view line, const ErrorContext& context) {
                   meaning.prefix};
 }
 
+Error server_error(ReplyView reply, std::string_view command, std::string_view key) {
+  return server_error(reply.text(), {.command = command, .key = key, .endpoint = reply.endpoint()});
+}
+
+ProtocolError in_context(const ProtocolError& error, const ErrorContext& context) {
+  return ProtocolError{beginning_of_message(context) + error.what(), error.outcome()};
+}
+
 bool is_client_unblock(const Error& error) {
   // Every UNBLOCKED has the same first word; the others mean that something happened to the stream
   // or to the server.
@@ -120,8 +137,26 @@ bool is_client_unblock(const Error& error) {
              std::string_view::npos;
 }
 
+std::string_view effect(Outcome outcome) noexcept {
+  switch (outcome) {
+    case Outcome::kNotApplied:
+      return "it was not sent whole and has not been applied";
+    case Outcome::kApplied:
+      return "a part of it has been applied before";
+    case Outcome::kUnknown:
+      break;
+  }
+  return "it was sent and may have been applied";
+}
+
 Error with_outcome(const Error& error, Outcome outcome) {
-  return AnyError{error.code(), error.what(), outcome, error.prefix()};
+  std::string message = error.what();
+  const auto former = effect(error.outcome());
+  if (message.ends_with(former)) {
+    message.resize(message.size() - former.size());
+    message += effect(outcome);
+  }
+  return AnyError{error.code(), message, outcome, error.prefix()};
 }
 
 }  // namespace millrace::detail

@@ -28,7 +28,7 @@ std::optional<StreamId> add_once(const StreamCore& core, const AddTerms& terms,
   return core.ask(
       "XADD", Repeat::kNever,
       [&](RequestBuffer& request) { commands::xadd(request, core.key, terms, first, rest); },
-      decode::added);
+      [&](ReplyView reply) { return added(reply, terms); });
 }
 
 /// An append with an exact id whose reply was lost, once more: it cannot be appended twice. Where
@@ -96,6 +96,14 @@ AddTerms add_terms(const StreamCore& core, const AddOptions& options) {
     terms.trim = commands::trim_terms(*trim, system_clock::now());
   }
   return terms;
+}
+
+std::optional<StreamId> added(ReplyView reply, const AddTerms& terms) {
+  const auto id = decode::added(reply);
+  if (!id && terms.create_stream) {
+    throw ProtocolError{"the reply is null, although the stream was to be made"};
+  }
+  return id;
 }
 
 Error append_error(const Error& error, const AddTerms& terms) {

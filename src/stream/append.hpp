@@ -49,6 +49,10 @@ struct BatchEntry {
 std::vector<AddResult> append_batch(const StreamCore& core, const commands::AddTerms& terms,
                                     std::span<const BatchEntry> entries);
 
+/// The id in the reply to an XADD. Throws ProtocolError if there is none, although a stream was to
+/// be made.
+std::optional<StreamId> added(ReplyView reply, const commands::AddTerms& terms);
+
 /// `error`, or the UnsupportedError that it stands for: to a server that does not know an option of
 /// XADD, that option is a malformed id.
 Error append_error(const Error& error, const commands::AddTerms& terms);

@@ -1,5 +1,5 @@
 #include "protocol/checks.hpp"
-#include "protocol/decode.hpp"
+#include "protocol/server_error.hpp"
 #include "stream/append.hpp"
 
 #include <algorithm>
@@ -101,13 +101,14 @@ class AppendBatch {
 
   void take_reply(AddResult& result, ReplyView reply) {
     if (reply.is_error()) {
-      result.error = append_error(core_.error_of("XADD", reply.text()), terms_);
+      result.error = append_error(server_error(reply, "XADD", core_.key), terms_);
       return;
     }
     try {
-      result.id = decode::added(reply);
+      result.id = added(reply, terms_);
     } catch (const ProtocolError& error) {
-      result.error = error;
+      result.error =
+          in_context(error, {.command = "XADD", .key = core_.key, .endpoint = reply.endpoint()});
     }
   }
 

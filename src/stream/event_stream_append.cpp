@@ -13,9 +13,7 @@ using detail::Envelope;
 StreamId EventStream::produce(std::string_view type, Fields payload) const {
   Envelope::check_payload(payload);
   const Envelope envelope;
-  const auto id = append(*core_, add_terms(*core_, {}), envelope.fields(type), payload);
-  if (!id) throw ProtocolError{"XADD answered null, although it was to make the stream"};
-  return *id;
+  return append(*core_, add_terms(*core_, {}), envelope.fields(type), payload).value();
 }
 
 std::vector<AddResult> EventStream::produce_batch(std::span<const Event> events) const {

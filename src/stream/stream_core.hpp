@@ -42,12 +42,10 @@ struct StreamCore {
                    decode);
   }
 
-  /// The error that the server answered to one command of a pipeline.
-  Error error_of(std::string_view command, std::string_view line) const;
-
  private:
   template <typename Decode>
   auto decoded(std::string_view command, Reply reply, Decode decode) const {
+    const auto endpoint = reply.endpoint();  // for a message, when the reply has been taken apart
     try {
       if constexpr (std::is_invocable_v<Decode, Reply>) {
         return decode(std::move(reply));
@@ -55,12 +53,11 @@ struct StreamCore {
         return decode(reply.root());
       }
     } catch (const ProtocolError& error) {
-      raise_in_context(command, error);
+      throw in_context(
+          error,
+          {.command = command, .key = key, .endpoint = endpoint ? *endpoint : std::string{}});
     }
   }
-
-  /// A decoder knows neither the command nor the key.
-  [[noreturn]] void raise_in_context(std::string_view command, const ProtocolError& error) const;
 };
 
 /// What `call` gives, or the empty value if there is no such stream or group.

@@ -135,6 +135,8 @@ TEST_P(AppendBatch, FailsEachEntryOnAKeyOfAnotherType) {
   for (const AddResult& result : results) {
     ASSERT_TRUE(result.error.has_value());
     EXPECT_THROW(result.error->raise(), WrongTypeError);
+    EXPECT_THAT(result.error->what(),
+                ::testing::StartsWith("XADD on 's' at " + options().unix_socket + ": WRONGTYPE"));
   }
 }
 

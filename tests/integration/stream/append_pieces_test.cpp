@@ -68,6 +68,7 @@ TEST_P(AppendPieces, BehindABrokenOneAreNotSent) {
   ASSERT_EQ(results.size(), 15'000U);
   for (std::size_t i = 10'000; i < 15'000; ++i) {
     ASSERT_EQ(results[i].error->outcome(), Outcome::kNotApplied) << i;
+    ASSERT_THAT(results[i].error->what(), ::testing::EndsWith("has not been applied"));
   }
   const auto unknown = std::count_if(results.begin(), results.end(), [](const auto& result) {
     return result.error && result.error->outcome() == Outcome::kUnknown;

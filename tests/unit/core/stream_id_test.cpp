@@ -63,6 +63,19 @@ TEST(StreamId, QuotesWhatItCannotParse) {
   }
 }
 
+TEST(StreamId, QuotesNoMoreThanAMessageCanShow) {
+  const auto said = [](std::string_view text) -> std::string {
+    try {
+      StreamId::parse(text);
+    } catch (const InvalidArgument& error) {
+      return error.what();
+    }
+    return {};
+  };
+  EXPECT_TRUE(said("1-1\n[info] all is well").starts_with("'1-1\\x0a[info] all is well'"));
+  EXPECT_LT(said(std::string(100'000, 'x')).size(), 400U);
+}
+
 TEST(StreamId, OrdersByMillisecondsThenSequence) {
   EXPECT_LT((StreamId{1, 9}), (StreamId{2, 0}));
   EXPECT_LT((StreamId{1, 1}), (StreamId{1, 2}));

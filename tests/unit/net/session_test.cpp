@@ -165,6 +165,21 @@ TEST_F(SessionTest, FailsIfTheDatabaseDoesNotExist) {
   EXPECT_NE(std::string{error.what()}.find("SELECT at host:1"), std::string::npos) << error.what();
 }
 
+TEST_F(SessionTest, ShowsOtherPeoplesWordsAsAMessageCan) {
+  peer.incoming = {"-ERR max number of clients\tis " + std::string(100'000, '9') + "\r\n"};
+  const auto full = error_of_set_up<ConnectError>();
+  EXPECT_NE(std::string{full.what()}.find("clients\\x09is 999"), std::string::npos);
+  EXPECT_LT(std::string{full.what()}.size(), 300U);
+
+  options.credentials = []() -> Credentials { throw std::runtime_error{"sealed\nvault"}; };
+  try {
+    credentials_of(options);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const ConnectError& error) {
+    EXPECT_STREQ(error.what(), "the function `credentials` threw: sealed\\x0avault");
+  }
+}
+
 TEST_F(SessionTest, FailsWithConnectErrorWhereTheServerIsFull) {
   for (const bool closes : {false, true}) {
     for (const auto* const password : {"", "s3cret"}) {

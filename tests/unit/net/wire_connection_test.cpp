@@ -83,6 +83,20 @@ TEST_F(WireConnectionTest, ThrowsTheServersErrorAndGoesOn) {
   EXPECT_EQ(call().root().text(), "PONG");
 }
 
+TEST_F(WireConnectionTest, SaysOfEachReplyWhereItCameFrom) {
+  peer.incoming = {"+PONG\r\n-ERR odd\r\n"};
+  std::vector<Reply> replies;
+  connection.pipeline(
+      {.command = "PING"},
+      [](RequestBuffer& request) {
+        write_ping(request);
+        write_ping(request);
+      },
+      [&](std::size_t, Reply reply) { replies.push_back(std::move(reply)); });
+  ASSERT_EQ(replies.size(), 2U);
+  for (const Reply& reply : replies) EXPECT_EQ(reply.root().endpoint(), "host:1");
+}
+
 TEST_F(WireConnectionTest, TimesOutAtItsDeadlineAndCloses) {
   const auto before = clock.now();
   const auto error = error_of_call<TimeoutError>({.key = "orders"});

@@ -1,7 +1,11 @@
 #include "protocol/server_error.hpp"
 
+#include "resp.hpp"
+
 #include <gtest/gtest.h>
 
+#include <array>
+#include <memory>
 #include <string>
 
 namespace millrace::detail {
@@ -115,6 +119,37 @@ TEST(ServerErrors, TellAnUnblockedClientFromALostStream) {
       "UNBLOCKED force unblock from blocking operation, instance state changed", kContext)));
   EXPECT_FALSE(
       is_client_unblock(server_error("UNBLOCKED the stream key no longer exists", kContext)));
+}
+
+TEST(ServerErrors, ShowALineThatCannotBreakTheMessageOrFillTheLog) {
+  EXPECT_STREQ(server_error("ERR a\nb", {.command = "XLEN"}).what(), "XLEN: ERR a\\x0ab");
+  EXPECT_LT(std::string{server_error("ERR " + std::string(100'000, 'x'), {}).what()}.size(),
+            1'100U);
+}
+
+TEST(ServerErrors, OfAReplyNameWhereItCameFrom) {
+  Reply reply = resp("-ERR odd\r\n");
+  EXPECT_STREQ(server_error(reply.root(), "XACK", "orders").what(), "XACK on 'orders': ERR odd");
+  reply.came_from(std::make_shared<const std::string>("host:1"));
+  EXPECT_STREQ(server_error(reply.root(), "XACK", "orders").what(),
+               "XACK on 'orders' at host:1: ERR odd");
+}
+
+TEST(InContext, NamesCommandKeyAndEndpointOfASurprise) {
+  const auto error = in_context(ProtocolError{"a count is null", Outcome::kApplied}, kContext);
+  EXPECT_STREQ(error.what(), "XADD on 'orders' at 127.0.0.1:6379: a count is null");
+  EXPECT_EQ(error.outcome(), Outcome::kApplied);
+}
+
+TEST(WithOutcome, SaysTheOtherEffectWhereTheMessageSaidOne) {
+  constexpr std::array kAll{Outcome::kNotApplied, Outcome::kApplied, Outcome::kUnknown};
+  for (const auto from : kAll) {
+    const IoError error{"XADD at host:1: broken; " + std::string{effect(from)}, from};
+    for (const auto to : kAll) {
+      EXPECT_EQ(with_outcome(error, to).what(),
+                "XADD at host:1: broken; " + std::string{effect(to)});
+    }
+  }
 }
 
 TEST(WithOutcome, ChangesNothingElse) {

@@ -1,5 +1,7 @@
 #include "stream/append.hpp"
 
+#include "protocol/server_error.hpp"
+
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -17,6 +19,9 @@ StreamCore core(StreamOptions options = {}) {
           .key = "s",
           .options = options};
 }
+
+/// What the server answers to an XADD.
+Error refusal(std::string_view line) { return server_error(line, {.command = "XADD", .key = "s"}); }
 
 TEST(Envelope, PutsTypeAndTimeFirst) {
   using std::chrono::system_clock;
@@ -61,8 +66,7 @@ TEST(AddTerms, CountAnAgeFromNow) {
 
 // An older server takes an option that it does not know for a malformed id.
 TEST(AppendError, NamesTheVersionThatAnOptionNeeds) {
-  const Error error =
-      core().error_of("XADD", "ERR Invalid stream ID specified as stream command argument");
+  const Error error = refusal("ERR Invalid stream ID specified as stream command argument");
   const struct {
     AddTerms terms;
     const char* says;
@@ -80,13 +84,12 @@ TEST(AppendError, NamesTheVersionThatAnOptionNeeds) {
 }
 
 TEST(AppendError, LeavesOtherErrorsAlone) {
-  const Error invalid_id =
-      core().error_of("XADD", "ERR Invalid stream ID specified as stream command argument");
+  const Error invalid_id = refusal("ERR Invalid stream ID specified as stream command argument");
   EXPECT_EQ(append_error(invalid_id, {}).code(), Error::Code::kServer);
-  const Error smaller = core().error_of(
-      "XADD", "ERR The ID specified in XADD is equal or smaller than the target stream top item");
+  const Error smaller =
+      refusal("ERR The ID specified in XADD is equal or smaller than the target stream top item");
   EXPECT_STREQ(append_error(smaller, {.id = AddId::at_ms(5)}).what(), smaller.what());
-  const Error wrong_type = core().error_of("XADD", "WRONGTYPE Operation against a key");
+  const Error wrong_type = refusal("WRONGTYPE Operation against a key");
   EXPECT_EQ(append_error(wrong_type, {.id = AddId::at_ms(5)}).code(), Error::Code::kWrongType);
 }
 
