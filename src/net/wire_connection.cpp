@@ -47,7 +47,8 @@ PipelineResult WireConnection::exchange(const CallSpec& spec, WriteRequest write
                              Outcome::kNotApplied}};
   }
   if (spec.stop.stop_requested()) throw Interrupted{};
-  request_.clear();
+  // However this ends, also by what `write` throws: a big request gives its memory back.
+  const ClearAfterUse cleared{request_};
   write(request_);
 
   if (spec.stop.stop_possible()) arm_wakeup();

@@ -33,6 +33,11 @@ class WireConnection final : public Connection {
   void set_client_id(std::uint64_t id) noexcept { client_id_ = id; }
 
  private:
+  struct ClearAfterUse {
+    ~ClearAfterUse() { request.clear(); }
+    RequestBuffer& request;
+  };
+
   struct CloseUnlessClean {
     ~CloseUnlessClean() {
       if (!exchange.is_clean()) connection.close();

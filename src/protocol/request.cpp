@@ -80,6 +80,7 @@ void RequestBuffer::clear() noexcept {
   ends_.clear();
   remaining_ = 0;
   if (bytes_.capacity() > kWorthKeeping) std::string{}.swap(bytes_);
+  if (ends_.capacity() * sizeof(ends_[0]) > kWorthKeeping) std::vector<std::size_t>{}.swap(ends_);
 }
 
 }  // namespace millrace::detail
