@@ -2,7 +2,8 @@
 #
 # Gives <target> the header "millrace_scripts.hpp": for each <folder>/remove_consumer.lua a constant
 # `millrace::detail::kRemoveConsumerScript` that holds the file's bytes and their SHA-1, by which
-# the server knows the script. A new or changed file is noticed at the next build.
+# the server knows the script. Where <folder> has a common.lua, that stands in front of each of the
+# others. A new or changed file is noticed at the next build.
 function(millrace_embed_scripts target)
   set(header "#pragma once\n\n#include \"protocol/script.hpp\"\n\nnamespace millrace::detail {\n")
 
@@ -11,7 +12,16 @@ function(millrace_embed_scripts target)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${scripts})
 
   foreach(script IN LISTS scripts)
+    cmake_path(GET script FILENAME filename)
+    if(filename STREQUAL "common.lua")
+      continue()
+    endif()
     file(READ "${script}" source)
+    cmake_path(REPLACE_FILENAME script common.lua OUTPUT_VARIABLE common)
+    if(EXISTS "${common}")
+      file(READ "${common}" before)
+      string(PREPEND source "${before}\n")
+    endif()
     string(FIND "${source}" ")lua\"" terminator)
     if(NOT terminator EQUAL -1)
       message(FATAL_ERROR "${script} contains the end mark of its raw string: )lua\"")

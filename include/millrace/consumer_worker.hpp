@@ -1,26 +1,21 @@
 #pragma once
 
-#include <millrace/entry.hpp>
+#include <millrace/dead_letters.hpp>
 #include <millrace/error.hpp>
 #include <millrace/event_stream.hpp>
 #include <millrace/export.hpp>
+#include <millrace/handler.hpp>
 #include <millrace/observer.hpp>
 #include <millrace/stream_id.hpp>
 #include <millrace/stream_options.hpp>
 
 #include <chrono>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <stdexcept>
-#include <stop_token>
 #include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 namespace millrace {
@@ -28,89 +23,6 @@ namespace millrace {
 namespace detail {
 class Worker;
 }
-
-/// What a handler says of an entry. A handler that returns nothing says ack().
-class [[nodiscard]] Verdict {
- public:
-  /// Done: acknowledge it.
-  static Verdict ack() noexcept { return Verdict{Kind::kAck}; }
-  /// It failed: it stays pending and is handled again when it has been idle for `min_idle`, by this
-  /// worker or a peer. An exception that leaves the handler means the same.
-  static Verdict retry() noexcept { return Verdict{Kind::kRetry}; }
-  /// Not by us, and no failure: it stays pending and comes back as after retry().
-  static Verdict leave_pending() noexcept { return Verdict{Kind::kLeavePending}; }
-
-  enum class Kind : std::uint8_t { kAck, kRetry, kLeavePending };
-  Kind kind() const noexcept { return kind_; }
-
-  friend bool operator==(const Verdict&, const Verdict&) = default;
-
- private:
-  explicit Verdict(Kind kind) noexcept : kind_{kind} {}
-  Kind kind_;
-};
-
-/// One entry, handed to a handler.
-///
-/// Copyable, but its entry and strings are views: they live until the handler returns. Keep
-/// `entry.to_owned()` for longer.
-struct Delivery {
-  Entry entry{};
-  std::uint64_t attempt = 1;  ///< Starts of the handler for this entry, this one included.
-  bool reclaimed = false;     ///< It was pending before: after a retry, a crash or a lost reply.
-  /// Fires when the handler should give up: at the deadline of ConsumerWorker::stop.
-  std::stop_token stop{};
-  std::string_view stream{}, group{}, consumer{};
-};
-
-/// What a ConsumerWorker calls for each entry: any callable on `const Delivery&` that returns
-/// exactly Verdict, or nothing (then a return acknowledges). Anything else does not compile, so a
-/// forgotten `co_await`, or a bool that means the opposite, cannot pass for success. Move-only.
-///
-/// Throws InvalidArgument for an empty std::function or a null pointer.
-class Handler {
- public:
-  template <typename F>
-  requires(!std::same_as<std::remove_cvref_t<F>, Handler> &&
-           std::invocable<std::decay_t<F>&, const Delivery&> &&
-           (std::same_as<std::invoke_result_t<std::decay_t<F>&, const Delivery&>, Verdict> ||
-            std::is_void_v<std::invoke_result_t<std::decay_t<F>&, const Delivery&>>))
-      Handler(
-          F&& callable) {  // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload)
-    using Plain = std::remove_reference_t<F>;
-    if constexpr (requires { callable == nullptr; } && !std::is_function_v<Plain>) {
-      if (callable == nullptr) throw InvalidArgument{"the handler is an empty function"};
-    }
-    callable_ = std::make_unique<Model<std::decay_t<F>>>(std::forward<F>(callable));
-  }
-
-  Verdict operator()(const Delivery& delivery) { return callable_->call(delivery); }
-
- private:
-  struct Callable {
-    virtual ~Callable() = default;
-    virtual Verdict call(const Delivery& delivery) = 0;
-  };
-
-  template <typename F>
-  struct Model final : Callable {
-    template <typename G>
-    explicit Model(G&& callable) : function{std::forward<G>(callable)} {}
-
-    Verdict call(const Delivery& delivery) override {
-      if constexpr (std::is_void_v<std::invoke_result_t<F&, const Delivery&>>) {
-        std::invoke(function, delivery);
-        return Verdict::ack();
-      } else {
-        return std::invoke(function, delivery);
-      }
-    }
-
-    F function;
-  };
-
-  std::unique_ptr<Callable> callable_;
-};
 
 /// What to do when the group is gone while a worker runs.
 enum class OnMissingGroup : std::uint8_t {
@@ -122,25 +34,50 @@ enum class OnMissingGroup : std::uint8_t {
 /// and the rule.
 struct WorkerOptions {
   std::string group{};  ///< Must be given.
-  /// Must be unique among the workers that run. Empty: `<host>-<pid>-<8 random hex digits>`.
+  /// The same at each start, and unique among the workers that run: of two with one name the newer
+  /// goes on, and the older ends in WorkerState::kFailed. Empty: `<host>-<pid>-<8 random hex
+  /// digits>`.
   std::string consumer{};
   /// Must be given: where the group starts if it has to be made. The stream is made as well.
   std::optional<GroupStart> group_start{};
-  std::size_t prefetch = 16;  ///< Entries a read asks for, and so the most that wait; 1 to 10,000.
+  /// Handler calls at once, 1 to 1,000. With 1 the thread that reads calls the handler.
+  std::size_t concurrency = 1;
+  /// Entries that wait for a handler at most, 1 to 10,000; a read asks for as many as there is
+  /// room.
+  std::size_t prefetch = 16;
+  /// Bytes of payload that are held before reading stops, more than 0. A soft bound: one reply can
+  /// overshoot it.
+  std::size_t prefetch_bytes = std::size_t{64} << 20;
   /// How long a read waits on the server, more than 0. None: 2 s or a quarter of `min_idle`,
   /// whichever is less; a longer one is refused.
   std::optional<std::chrono::milliseconds> block{};
   /// How long a pending entry must have been idle before it is taken over, more than 0. The same in
-  /// every worker of the group. None: the stream's `claim_min_idle`.
+  /// every worker of the group: another one fails to start. None: the stream's `claim_min_idle`.
   std::optional<std::chrono::milliseconds> min_idle{};
+  /// How often the leases of held entries are renewed: more than 0 and at most half of `min_idle`.
+  /// None: a third of it.
+  std::optional<std::chrono::milliseconds> lease_renew_every{};
   /// Time between full sweeps for idle pending entries, with jitter; a small page is looked at once
   /// a `block` besides. 0: never by itself, see reap_idle_pending().
   std::chrono::milliseconds reap_every{15'000};
+  /// Starts of the handler for one entry, then it becomes a dead letter; at least 2.
+  std::uint64_t max_deliveries = 5;
+  /// The pause before the first retry of an entry, more than 0. It doubles with each attempt, with
+  /// jitter, up to `min_idle`.
+  std::chrono::milliseconds retry_backoff{1'000};
+  DeadLetterOptions dead_letter{};
   OnMissingGroup on_missing_group = OnMissingGroup::kRecreate;
   /// Pauses between attempts to connect grow from the first to the second, with full jitter. A
   /// worker tries for ever.
   std::chrono::milliseconds reconnect_min{100}, reconnect_max{5'000};
+  /// Entries for which it returns the same are handled one after another, in the order of the
+  /// stream, within this worker; a retry holds back its own key alone. Called on the reading
+  /// thread; one that throws stands for no key. None: no order.
+  std::function<std::string(const Entry&)> key{};
   std::shared_ptr<Observer> observer{};  ///< Hears what happens. None: nobody does.
+  /// How long one handler call may take, more than 0: then Delivery::stop fires, and the entry's
+  /// lease ends, so that a peer takes it. None: as long as it likes, the lease is renewed.
+  std::optional<std::chrono::milliseconds> max_handler_time{};
 };
 
 /// What stop() did.
@@ -161,27 +98,33 @@ struct ReapReport {
 
 /// Counters since the worker was made, and gauges.
 struct WorkerStats {
-  std::uint64_t delivered = 0;    ///< Entries that came, those taken over included.
-  std::uint64_t succeeded = 0;    ///< Handler calls that ended in ack.
-  std::uint64_t failed = 0;       ///< Handler calls that ended in retry, or threw.
-  std::uint64_t reclaimed = 0;    ///< Entries taken over: idle ones of anybody, and own orphans.
-  std::uint64_t released = 0;     ///< Entries given back at the stop.
-  std::uint64_t leases_lost = 0;  ///< Found to be a peer's: before a start, or by an XACK of 0.
-  std::uint64_t trimmed = 0;      ///< Pending entries whose payload was gone.
-  std::uint64_t reconnects = 0;   ///< Connections made after the first.
-  std::size_t in_flight = 0;      ///< Entries held now: queued, running, or not yet acknowledged.
+  std::uint64_t delivered = 0;  ///< Entries that came, those taken over included.
+  std::uint64_t succeeded = 0;  ///< Handler calls that ended in ack.
+  std::uint64_t failed = 0;     ///< Handler calls that ended in a retry, a dead letter, or threw.
+  std::uint64_t retried = 0;    ///< Of these, those that are to be tried again.
+  std::uint64_t dead_lettered = 0;  ///< Dead letters written.
+  std::uint64_t reclaimed = 0;      ///< Entries taken over: idle ones of anybody, and own orphans.
+  std::uint64_t released = 0;       ///< Entries given back at the stop.
+  std::uint64_t leases_lost = 0;    ///< Held entries that turned out to be a peer's.
+  std::uint64_t trimmed = 0;        ///< Pending entries whose payload was gone.
+  std::uint64_t reconnects = 0;     ///< Connections made after the first.
+  std::size_t in_flight = 0;        ///< Entries held now: queued, running, or not yet acknowledged.
+  std::size_t queued_bytes = 0;     ///< Bytes of the payloads that are held now.
 };
 
 /// Reads a stream as one consumer of a group, calls a handler for each entry, acknowledges what
-/// succeeded, and takes over what other consumers, or itself before a crash, left pending.
+/// succeeded, tries again what failed, puts aside what fails for good, and takes over what other
+/// consumers, or itself before a crash, left pending.
 ///
-/// Guarantee: at least once. An entry leaves the pending list only after its handler succeeded, or
-/// when the server said that the entry no longer exists. Never two handler calls at once for one
-/// entry in one worker.
+/// Guarantee: at least once. An entry leaves the pending list only after its handler succeeded, its
+/// dead letter was written, or the server said that the entry no longer exists. Never two handler
+/// calls at once for one entry in one worker; across workers only if a lease could not be renewed
+/// for `min_idle`, and then the one that lost it hears of it by Delivery::stop.
 ///
-/// Threads: one that reads and calls the handler, and one that acknowledges. They end in stop(), or
-/// in the destructor. Neither ends by an exception: those of a handler mean retry(), those of an
-/// Observer are swallowed. All member functions may be called from any thread.
+/// Threads: one that reads, one that keeps acknowledgements and leases, and with a `concurrency` of
+/// more than 1 as many that call the handler. They end in stop(), or in the destructor, never by an
+/// exception: those of a handler mean retry(), those of an Observer are swallowed. All member
+/// functions may be called from any thread.
 ///
 ///     ConsumerWorker worker{orders, {.group = "billing", .group_start = GroupStart::beginning()},
 ///                           [](const Delivery& delivery) { charge(delivery.entry); }};
@@ -190,6 +133,7 @@ class MILLRACE_EXPORT ConsumerWorker {
  public:
   /// Checks the options and does no I/O.
   ConsumerWorker(const EventStream& stream, const WorkerOptions& options, Handler handler);
+  ConsumerWorker(const EventStream& stream, const WorkerOptions& options, BatchHandler handler);
   ConsumerWorker(const ConsumerWorker&) = delete;
   ConsumerWorker& operator=(const ConsumerWorker&) = delete;
   /// Stops, and waits for handlers that run (saying so once a minute), and for nothing else.
@@ -212,7 +156,7 @@ class MILLRACE_EXPORT ConsumerWorker {
   void resume();
 
   /// Takes over and handles, now and on the caller's thread, what has been idle for `min_idle`.
-  /// Safe beside the loop: the handler is called by one of the two at a time. Works without
+  /// Safe beside the loop: its calls of the handler count towards `concurrency`. Works without
   /// start(). Refused from a handler and after stop.
   ReapReport reap_idle_pending();
 

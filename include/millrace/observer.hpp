@@ -10,6 +10,7 @@
 
 namespace millrace {
 
+struct DeadLetter;
 struct Delivery;
 class Verdict;
 
@@ -62,7 +63,12 @@ class Observer {
   virtual void on_reclaimed(std::span<const StreamId> /*ids*/,
                             std::span<const StreamId> /*deleted_ids*/) {}
 
-  /// An entry that we held turned out to be a peer's.
+  /// The dead letter of an entry was written, and the entry acknowledged. Not called for one that a
+  /// script wrote while it took over: see the deleted ids of on_reclaimed().
+  virtual void on_dead_letter(const DeadLetter& /*letter*/) {}
+
+  /// An entry that we held turned out to be a peer's, or our lease of it ran out: Delivery::stop of
+  /// its call has fired.
   virtual void on_lease_lost(StreamId /*id*/) {}
 
   /// The group was gone and has been made again, to read after `position`. What was appended may be

@@ -10,6 +10,10 @@ ConsumerWorker::ConsumerWorker(const EventStream& stream, const WorkerOptions& o
                                Handler handler)
     : worker_{std::make_unique<detail::Worker>(stream, options, std::move(handler))} {}
 
+ConsumerWorker::ConsumerWorker(const EventStream& stream, const WorkerOptions& options,
+                               BatchHandler handler)
+    : worker_{std::make_unique<detail::Worker>(stream, options, std::move(handler))} {}
+
 ConsumerWorker::~ConsumerWorker() = default;
 
 void ConsumerWorker::start() { worker_->start(); }

@@ -4,91 +4,48 @@
 #include "protocol/decode.hpp"
 
 #include <algorithm>
-#include <utility>
+#include <string_view>
 
 namespace millrace::detail {
 
-bool Group::create(Connection& connection, const GroupStart& start) const {
-  try {
-    connection.call({.command = "XGROUP CREATE", .key = config_.key}, [&](RequestBuffer& request) {
-      commands::xgroup_create(request, config_.key, config_.group, start);
-    });
-    return true;
-  } catch (const ServerError& error) {
-    if (error.prefix() == "BUSYGROUP") return false;
-    throw;
-  }
+scripts::Opened Group::run_open(Connection& connection,
+                                const std::optional<scripts::Remaking>& again) {
+  scripts::Opened opened =
+      scripts::open([&](auto&&... args) { return connection.eval(args...); }, config_, again);
+  std::lock_guard lock{mutex_};
+  making_ = opened.making;
+  return opened;
 }
 
-bool Group::ensure(Connection& connection, const GroupStart& start) const {
-  try {
-    return create(connection, start);
-  } catch (const Error& error) {
-    // A server that is out of memory, or does not allow this user to make groups, says so although
-    // the group is there.
-    const bool may_be_there =
-        error.code() == Error::Code::kOutOfMemory || error.code() == Error::Code::kPermission;
-    if (!may_be_there || !is_there(connection)) throw;
-    return false;
-  }
-}
-
-void Group::open(Connection& connection) {
-  ensure(connection, config_.group_start);
+bool Group::open(Connection& connection) {
+  const bool name_was_free = run_open(connection, std::nullopt).name_was_free;
   observe(connection);
-}
-
-bool Group::is_there(Connection& connection) const {
-  try {
-    const Reply reply = connection.call(
-        {.command = "XINFO GROUPS", .key = config_.key},
-        [&](RequestBuffer& request) { commands::xinfo_groups(request, config_.key); });
-    return position_in(decode::groups(reply.root())).has_value();
-  } catch (const ServerError&) {
-    return false;  // or nobody may know
-  }
+  return name_was_free;
 }
 
 void Group::observe(Connection& connection) {
-  std::optional<std::vector<GroupInfo>> groups;
-  std::optional<PendingSummary> pending;
-  std::optional<StreamInfo> info;
-  // The position is read before the pending list: what is delivered between the two has an id above
-  // this position, so the mark cannot pass it.
-  const PipelineResult result = connection.pipeline(
-      {.command = "XINFO GROUPS", .key = config_.key},
-      [&](RequestBuffer& request) {
-        commands::xinfo_groups(request, config_.key);
-        commands::xpending(request, config_.key, config_.group);
-        commands::xinfo_stream(request, config_.key);
-      },
-      [&](std::size_t index, Reply reply) {
-        if (reply.root().is_error()) return;
-        if (index == 0) groups = decode::groups(reply.root());
-        if (index == 1) pending = decode::pending(reply.root());
-        if (index == 2) info = decode::stream_info(reply.root());
-      });
-  if (result.error) result.error->raise();
-
-  std::lock_guard lock{mutex_};
-  if (!groups || !pending) return;
-  const auto position = position_in(*groups);
-  if (!position) return;  // Nor does the stream's count tell of the one that had our group.
-  mark_ = pending->lowest ? std::min(*position, pending->lowest->prev()) : *position;
-  if (info) entries_added_ = info->entries_added;
-}
-
-std::optional<StreamId> Group::position_in(const std::vector<GroupInfo>& groups) const {
-  const auto ours = std::find_if(groups.begin(), groups.end(), [&](const GroupInfo& group) {
-    return group.name == config_.group;
-  });
-  if (ours == groups.end()) return std::nullopt;
-  return ours->last_delivered_id;
+  try {
+    const auto info = stream_info(connection);
+    std::lock_guard lock{mutex_};
+    if (info) entries_added_ = info->entries_added;
+  } catch (const PermissionError&) {  // NOLINT(bugprone-empty-catch): then nobody knows
+  }
 }
 
 void Group::seen(StreamId id) {
   std::lock_guard lock{mutex_};
   last_seen_ = std::max(last_seen_, id);
+}
+
+void Group::renewed(TimePoint sent_at, std::optional<StreamId> mark) {
+  std::lock_guard lock{mutex_};
+  renewed_at_ = std::max(renewed_at_, sent_at);
+  if (mark) mark_ = mark;
+}
+
+TimePoint Group::renewed_at() const {
+  std::lock_guard lock{mutex_};
+  return renewed_at_;
 }
 
 std::optional<StreamInfo> Group::stream_info(Connection& connection) const {
@@ -128,19 +85,36 @@ bool Group::is_the_same_stream(Connection& connection, const StreamInfo& now) co
   return trimmed_past && counts_on;
 }
 
+std::optional<StreamId> Group::recorded_mark(Connection& connection) const {
+  const Reply reply = connection.call(
+      {.command = "HGET", .key = config_.record, .repeat = Repeat::kSafe},
+      [&](RequestBuffer& request) { request.command("HGET", 2).arg(config_.record).arg("mark"); });
+  std::string_view mark = reply.root().text();
+  const bool just_before = mark.starts_with('(');
+  if (just_before) mark.remove_prefix(1);
+  const auto id = StreamId::try_parse(mark);
+  return id && just_before && *id != StreamId{} ? id->prev() : id;
+}
+
 Group::Remade Group::remake(Connection& connection) {
   const auto info = stream_info(connection);
   Remade remade{.another_stream = !info || !is_the_same_stream(connection, *info)};
+  const auto recorded = recorded_mark(connection);
+  scripts::Remaking again;
   {
     std::lock_guard lock{mutex_};
     if (remade.another_stream) {
       mark_ = StreamId{};
       last_seen_ = StreamId{};
       entries_added_.reset();
+    } else if (recorded) {
+      mark_ = std::max(mark_.value_or(StreamId{}), *recorded);
     }
-    remade.position = mark_.value_or(StreamId{});
+    again = {.making = making_, .position = mark_.value_or(StreamId{})};
   }
-  remade.created = ensure(connection, GroupStart::after(remade.position));
+  const scripts::Opened opened = run_open(connection, again);
+  remade.created = opened.made;
+  remade.position = opened.position;
   return remade;
 }
 

@@ -5,14 +5,17 @@
 
 #include "net/connection.hpp"
 #include "worker/config.hpp"
+#include "worker/scripts.hpp"
 
+#include <cstdint>
 #include <mutex>
 #include <optional>
-#include <vector>
+#include <string>
 
 namespace millrace::detail {
 
-/// The consumer group, and how to make it again without losing anything. Safe from any thread.
+/// The consumer group with its record, and how to make it again without losing anything. Safe from
+/// any thread.
 ///
 /// The low-water mark is an id up to which the whole group was done when it was read: just before
 /// its lowest pending entry, or where it had read to. A group that is made again there delivers
@@ -21,12 +24,19 @@ class Group {
  public:
   explicit Group(const WorkerConfig& config) : config_{config} {}
 
-  /// Makes the group, and the stream, if they are missing. That is not needed where they are there,
-  /// so neither is the permission, nor the memory.
-  void open(Connection& connection);
+  /// Makes the group, and the stream, if they are missing, and takes the consumer's name. What is
+  /// there need not be made, so neither is the permission needed, nor the memory. False: a worker
+  /// of the same name may still run.
+  bool open(Connection& connection);
 
-  /// Reads the low-water mark. What the user may not ask for is left unknown; other errors throw.
+  /// Reads what tells this stream from another one. What the user may not ask for is left unknown;
+  /// other errors throw.
   void observe(Connection& connection);
+
+  /// The worker's place in the record was renewed by a request sent at this time, which read the
+  /// mark as well.
+  void renewed(TimePoint sent_at, std::optional<StreamId> mark);
+  TimePoint renewed_at() const;
 
   /// An entry of this stream was delivered.
   void seen(StreamId id);
@@ -43,16 +53,15 @@ class Group {
   Remade remake(Connection& connection);
 
  private:
-  bool create(Connection& connection, const GroupStart& start) const;
-  /// False: it was there, or a peer was first.
-  bool ensure(Connection& connection, const GroupStart& start) const;
-  bool is_there(Connection& connection) const;
-  std::optional<StreamId> position_in(const std::vector<GroupInfo>& groups) const;
+  scripts::Opened run_open(Connection& connection, const std::optional<scripts::Remaking>& again);
   std::optional<StreamInfo> stream_info(Connection& connection) const;
+  std::optional<StreamId> recorded_mark(Connection& connection) const;
   bool is_the_same_stream(Connection& connection, const StreamInfo& now) const;
 
   const WorkerConfig& config_;
   mutable std::mutex mutex_;
+  std::string making_{};
+  TimePoint renewed_at_{};
   std::optional<StreamId> mark_{};
   StreamId last_seen_{};
   std::optional<std::uint64_t> entries_added_{};

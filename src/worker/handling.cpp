@@ -1,8 +1,14 @@
 #include "worker/handling.hpp"
 
-#include <array>
+#include "net/deadline.hpp"
+#include "worker/call.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
 #include <exception>
-#include <string>
+#include <random>
 #include <utility>
 
 namespace millrace::detail {
@@ -34,77 +40,259 @@ class Inside {
 
 thread_local const Inside* Inside::innermost = nullptr;
 
+/// The start that comes next, as the server's count will have it.
+std::uint64_t next_start(const Work& work) noexcept {
+  return work.reclaimed ? work.deliveries + 1 : work.deliveries;
+}
+
 }  // namespace
 
 bool Handling::is_inside() const noexcept { return Inside::has(this); }
 
-Handling::Result Handling::handle(const Work& work, scripts::Eval eval) {
+std::size_t Handling::entries_a_call() const noexcept {
+  return std::holds_alternative<Handler>(handler_) ? 1 : config_.prefetch;
+}
+
+bool Handling::is_last(const Work& work) const noexcept {
+  return config_.letters.enabled && next_start(work) >= config_.max_deliveries;
+}
+
+std::vector<Handling::Result> Handling::handle(std::span<const Work> works, scripts::Eval eval,
+                                               AckBatch* acks) {
   const Turnstile::Pass pass{turnstile_};
   const Inside mark{this};
-  // The turn may have been long in coming.
-  if (draining_.load(std::memory_order_relaxed)) return Result::kNotStarted;
-  if (!ledger_.start(work.ticket)) return Result::kNotOurs;
-  auto holding = scripts::Holding::kOurs;
+  std::vector<Result> results(works.size(), Result::kNotStarted);
+  std::size_t done = 0;
   try {
-    holding = look_again(work, eval);
+    while (done < works.size()) {
+      // The last start of an entry is made alone; the others of a batch, together.
+      std::size_t end = done + 1;
+      const bool alone = is_last(works[done]);
+      while (!alone && end < works.size() && !is_last(works[end])) ++end;
+      const auto some = works.subspan(done, end - done);
+      const Company::Pass company{shared_.company,
+                                  alone ? Company::Pass::Wish::kAlone : Company::Pass::Wish::kAny};
+      // The turn may have been long in coming.
+      if (draining_.load(std::memory_order_relaxed)) {
+        for (const Work& work : some) shared_.ledger.put_back(work.ticket);
+      } else if (!company.is_inside()) {
+        park(works[done], after(shared_.clock.now(), config_.retry_backoff),
+             works[done].deliveries);
+      } else {
+        const auto attempts = prepare(some, done, eval, results);
+        if (!attempts.empty()) call(attempts, results, acks);
+      }
+      done = end;
+    }
   } catch (...) {
-    ledger_.give_up(work.ticket);
+    // prepare() has let go of its own.
+    for (std::size_t i = done; i < works.size(); ++i) shared_.ledger.drop(works[i].ticket);
     throw;
   }
-  if (holding != scripts::Holding::kOurs) {
-    ledger_.give_up(work.ticket);
-    if (holding == scripts::Holding::kTrimmed) return Result::kNotOurs;  // the reaper reports it
-    count(counters_.leases_lost);
-    events_.tell([&](Observer& observer) { observer.on_lease_lost(work.entry.id()); });
-    return Result::kNotOurs;
-  }
-
-  const Delivery delivery{.entry = work.entry,
-                          .attempt = work.reclaimed ? work.deliveries + 1 : 1,
-                          .reclaimed = work.reclaimed,
-                          .stop = give_up_.get_token(),
-                          .stream = config_.key,
-                          .group = config_.group,
-                          .consumer = config_.consumer};
-  const Verdict verdict = call(delivery);
-  if (draining_.load(std::memory_order_relaxed)) finished_.fetch_add(1, std::memory_order_relaxed);
-  if (verdict == Verdict::ack()) {
-    count(counters_.succeeded);
-    return Result::kSucceeded;
-  }
-  if (verdict == Verdict::retry()) count(counters_.failed);
-  ledger_.leave(work.ticket, clock_.now(), config_.min_idle);
-  return Result::kFailed;
+  return results;
 }
 
-scripts::Holding Handling::look_again(const Work& work, scripts::Eval eval) {
-  // Nobody can have taken what was delivered to us less than `min_idle` ago. An entry that was
-  // taken over has its start counted: the count that the server keeps is that of starts.
-  const bool fresh = clock_.now() - work.leased_at < config_.min_idle / 2;
-  if (fresh && !work.reclaimed) return scripts::Holding::kOurs;
-  const std::uint64_t next = work.reclaimed ? work.deliveries + 1 : work.deliveries;
-  const std::array holds{
-      scripts::Hold{.id = work.entry.id(), .expected = work.deliveries, .next = next}};
-  return scripts::hold(eval, consumer(), Milliseconds{0}, holds).front();
+std::vector<Handling::Attempt> Handling::prepare(std::span<const Work> works, std::size_t first,
+                                                 scripts::Eval eval, std::span<Result> results) {
+  const TimePoint now = shared_.clock.now();
+  std::vector<Attempt> attempts;
+  std::vector<scripts::Hold> holds;
+  std::vector<std::size_t> held;  // the attempt that each of them is for
+  attempts.reserve(works.size());
+  for (std::size_t i = 0; i < works.size(); ++i) {
+    const Work& work = works[i];
+    Result& result = results[first + i];
+    if (config_.letters.enabled && work.reclaimed && work.deliveries >= config_.max_deliveries) {
+      bury(work, work.deliveries,
+           fmt::format("its handler was started {} times and did not succeed", work.deliveries));
+      result = Result::kFailed;
+      continue;
+    }
+    // Nobody can have taken what was delivered to us less than `min_idle` ago. An entry that was
+    // taken over has its start counted: the count that the server keeps is that of starts.
+    const bool is_fresh = now - work.leased_at < config_.min_idle / 2;
+    if (!is_fresh || work.reclaimed) {
+      holds.push_back({work.ticket.id, work.deliveries, next_start(work)});
+      held.push_back(attempts.size());
+    }
+    attempts.push_back({.work = work, .number = next_start(work), .index = first + i});
+  }
+  std::vector<bool> is_gone(attempts.size());
+  for (const std::size_t i : held) shared_.ledger.starting(attempts[i].work.ticket);
+  const auto found =
+      holds.empty() ? std::vector<scripts::Holding>{} : scripts::hold(eval, config_, holds);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    Attempt& attempt = attempts[held[i]];
+    const Ticket& ticket = attempt.work.ticket;
+    if (found[i] == scripts::Holding::kNotOurs) {
+      is_gone[held[i]] = true;
+      results[attempt.index] = Result::kNotOurs;
+      if (!shared_.ledger.drop(ticket)) continue;
+      count(shared_.counters.leases_lost);
+      shared_.events.tell([&](Observer& observer) { observer.on_lease_lost(ticket.id); });
+      continue;
+    }
+    // What is no longer in the stream is handled from memory: there is no count to keep for it.
+    if (found[i] == scripts::Holding::kTrimmed) shared_.ledger.note_trimmed({&ticket.id, 1});
+    attempt.work.deliveries = holds[i].next;
+    shared_.ledger.started(ticket, now, holds[i].next);
+  }
+  const TimePoint until = config_.max_handler_time
+                              ? after(shared_.clock.now(), *config_.max_handler_time)
+                              : TimePoint::max();
+  for (std::size_t i = 0; i < attempts.size(); ++i) {
+    if (is_gone[i]) continue;
+    const auto stop = shared_.ledger.begin_call(attempts[i].work.ticket, until);
+    if (stop) {
+      attempts[i].stop = *stop;
+    } else {
+      is_gone[i] = true;
+      results[attempts[i].index] = Result::kNotOurs;
+      shared_.ledger.drop(attempts[i].work.ticket);
+    }
+  }
+  std::size_t at = 0;
+  std::erase_if(attempts, [&](const Attempt&) { return is_gone[at++]; });
+  return attempts;
 }
 
-Verdict Handling::call(const Delivery& delivery) {
-  events_.tell([&](Observer& observer) { observer.on_delivery(delivery); });
+Delivery Handling::delivery_of(const Attempt& attempt, Call* call) const {
+  return {.entry = attempt.work.entry,
+          .attempt = attempt.number,
+          .reclaimed = attempt.work.reclaimed,
+          .stop = attempt.stop,
+          .stream = config_.key,
+          .group = config_.group,
+          .consumer = config_.consumer,
+          .call = call};
+}
+
+void Handling::call(std::span<const Attempt> attempts, std::span<Result> results, AckBatch* acks) {
+  std::deque<Call> calls;  // Deliveries point to them
+  std::vector<Delivery> deliveries;
+  deliveries.reserve(attempts.size());
+  for (const Attempt& attempt : attempts) {
+    deliveries.push_back(delivery_of(attempt, &calls.emplace_back(*this, attempt)));
+  }
+  for (const Delivery& delivery : deliveries) {
+    shared_.events.tell([&](Observer& observer) { observer.on_delivery(delivery); });
+  }
+
   std::string what;
-  Verdict verdict = Verdict::retry();
+  std::vector<Verdict> verdicts;
   try {
-    verdict = handler_(delivery);
+    if (Handler* const one = std::get_if<Handler>(&handler_)) {
+      verdicts.push_back((*one)(deliveries.front()));
+    } else {
+      verdicts = std::get<BatchHandler>(handler_)(deliveries);
+      if (verdicts.size() != deliveries.size()) {
+        what = fmt::format("the handler returned {} verdicts for {} entries", verdicts.size(),
+                           deliveries.size());
+      }
+    }
+  } catch (const PermanentError& error) {
+    what = error.what();
+    verdicts.assign(deliveries.size(), Verdict::dead_letter(what));
+    if (what.empty()) what = "a PermanentError without a text";
   } catch (const std::exception& error) {
     what = error.what();
     if (what.empty()) what = "an exception without a text";
+    verdicts.clear();
   } catch (...) {
     what = "an exception that is no std::exception";
+    verdicts.clear();
   }
-  if (!what.empty()) {
-    events_.tell([&](Observer& observer) { observer.on_handler_exception(delivery, what); });
+  if (verdicts.size() != deliveries.size()) verdicts.assign(deliveries.size(), Verdict::retry());
+
+  for (std::size_t i = 0; i < attempts.size(); ++i) {
+    if (!what.empty()) {
+      shared_.events.tell(
+          [&](Observer& observer) { observer.on_handler_exception(deliveries[i], what); });
+    }
+    if (const auto& deferred = calls[i].deferred()) {
+      results[attempts[i].index] = Result::kDeferred;
+      shared_.ledger.defer(attempts[i].work.ticket);
+      if (!what.empty()) deferred->finish(verdicts[i]);
+      continue;
+    }
+    results[attempts[i].index] = conclude(attempts[i], deliveries[i], verdicts[i], what, acks);
   }
-  events_.tell([&](Observer& observer) { observer.on_verdict(delivery, verdict); });
-  return verdict;
 }
+
+Handling::Result Handling::conclude(const Attempt& attempt, const Delivery& delivery,
+                                    const Verdict& verdict, std::string_view what, AckBatch* acks) {
+  shared_.events.tell([&](Observer& observer) { observer.on_verdict(delivery, verdict); });
+  if (draining_.load(std::memory_order_relaxed)) finished_.fetch_add(1, std::memory_order_relaxed);
+  const Ticket& ticket = attempt.work.ticket;
+  switch (verdict.kind()) {
+    case Verdict::Kind::kAck:
+      break;
+    case Verdict::Kind::kLeavePending:
+      shared_.ledger.leave(ticket, shared_.clock.now());
+      return Result::kFailed;
+    default:
+      return fail(attempt, verdict, what);
+  }
+  count(shared_.counters.succeeded);
+  if (acks != nullptr) {
+    shared_.ledger.finish_into(*acks, ticket);
+  } else if (const auto due = shared_.ledger.finish(ticket, shared_.clock.now())) {
+    due_(*due);
+  }
+  return Result::kSucceeded;
+}
+
+Handling::Result Handling::fail(const Attempt& attempt, const Verdict& verdict,
+                                std::string_view what) {
+  count(shared_.counters.failed);
+  const bool is_permanent = verdict.kind() == Verdict::Kind::kDeadLetter;
+  if (config_.letters.enabled && (is_permanent || attempt.number >= config_.max_deliveries)) {
+    bury(attempt.work, attempt.number,
+         is_permanent ? verdict.reason()
+                      : fmt::format("its handler failed {} times{}{}", attempt.number,
+                                    what.empty() ? "" : ": ", what));
+    return Result::kFailed;
+  }
+  count(shared_.counters.retried);
+  const Milliseconds delay =
+      verdict.kind() == Verdict::Kind::kRetryAfter ? verdict.delay() : backoff(attempt.number);
+  const TimePoint due = after(shared_.clock.now(), delay);
+  if (attempt.work.lane) {
+    shared_.ledger.rest(attempt.work.ticket, due, std::chrono::system_clock::now());
+  } else {
+    park(attempt.work, due, attempt.number);
+  }
+  return Result::kFailed;
+}
+
+void Handling::bury(const Work& work, std::uint64_t attempts, std::string reason) {
+  shared_.ledger.fail({.kind = Settlement::Kind::kBury,
+                       .work = work,
+                       .attempts = attempts,
+                       .reason = std::move(reason),
+                       .failed = std::chrono::system_clock::now()});
+  due_(shared_.clock.now());
+}
+
+void Handling::park(const Work& work, TimePoint due, std::uint64_t attempts) {
+  shared_.ledger.fail({.kind = Settlement::Kind::kPark,
+                       .work = work,
+                       .due = due,
+                       .attempts = attempts,
+                       .failed = std::chrono::system_clock::now()});
+  due_(shared_.clock.now());
+}
+
+Milliseconds Handling::backoff(std::uint64_t attempt) const {
+  const auto doublings = std::min<std::uint64_t>(attempt - 1, 32);
+  const auto longest = static_cast<double>(config_.min_idle.count());
+  const double delay = static_cast<double>(config_.retry_backoff.count()) *
+                       static_cast<double>(std::uint64_t{1} << doublings);
+  thread_local std::mt19937_64 random{std::random_device{}()};
+  std::uniform_real_distribution<> jitter{0.5, 1.0};
+  return Milliseconds{static_cast<Milliseconds::rep>(std::min(delay, longest) * jitter(random))};
+}
+
+void Handling::give_up() { shared_.ledger.stop_calls(); }
 
 }  // namespace millrace::detail

@@ -1,63 +1,107 @@
 #pragma once
 
-#include <millrace/consumer_worker.hpp>
+#include <millrace/handler.hpp>
 
 #include "core/clock.hpp"
-#include "core/function_ref.hpp"
-#include "worker/config.hpp"
-#include "worker/events.hpp"
+#include "worker/company.hpp"
 #include "worker/ledger.hpp"
 #include "worker/scripts.hpp"
-#include "worker/stats.hpp"
+#include "worker/shared.hpp"
 #include "worker/turnstile.hpp"
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
-#include <stop_token>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
 #include <vector>
 
 namespace millrace::detail {
 
-/// An entry that is held and waits for its handler. The batch of its `entry` must outlive it.
-struct Work {
-  Ticket ticket{};
-  Entry entry{};
-  std::uint64_t deliveries = 1;  ///< As the server counts them now.
-  bool reclaimed = false;
-  TimePoint leased_at{};  ///< When the request was sent that delivered it or took it over.
+class Handling;
+
+/// What is left of a Handling for those who may come after it: completions.
+///
+/// Invariant: once close() has returned, nobody is inside, and nobody enters any more.
+class Door {
+ public:
+  explicit Door(Handling& handling) : handling_{&handling} {}
+
+  template <typename Use>
+  void enter(Use&& use) {
+    Handling* handling = nullptr;
+    {
+      std::lock_guard lock{mutex_};
+      if (handling_ == nullptr) return;
+      handling = handling_;
+      ++inside_;
+    }
+    use(*handling);
+    std::lock_guard lock{mutex_};
+    --inside_;
+    left_.notify_all();
+  }
+
+  void close() {
+    std::unique_lock lock{mutex_};
+    handling_ = nullptr;
+    left_.wait(lock, [this] { return inside_ == 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable left_;
+  Handling* handling_;
+  int inside_ = 0;
 };
 
-/// Calls the user's handler, one call at a time, and turns what comes of it into a verdict.
+/// Calls the user's handler, at most `concurrency` calls at a time, and turns what comes of it into
+/// what the ledger has to know.
 ///
 /// Invariant: between a call's start and its end the entry is running in the ledger, so nobody
 /// starts it a second time. No exception of the handler leaves.
 class Handling {
  public:
-  Handling(const WorkerConfig& config, Handler handler, Ledger& ledger, Counters& counters,
-           const Events& events, const Clock& clock)
-      : config_{config},
+  using AnyHandler = std::variant<Handler, BatchHandler>;
+
+  /// `due` is told when something is to be done on the server, and by when.
+  Handling(const Shared& shared, AnyHandler handler, std::function<void(TimePoint)> due)
+      : shared_{shared},
+        config_{shared.config},
         handler_{std::move(handler)},
-        ledger_{ledger},
-        counters_{counters},
-        events_{events},
-        clock_{clock} {}
+        due_{std::move(due)},
+        turnstile_{config_.concurrency} {}
+  Handling(const Handling&) = delete;
+  Handling& operator=(const Handling&) = delete;
+  ~Handling() { door_->close(); }
 
   enum class Result : std::uint8_t {
-    kSucceeded,   ///< The entry is still running in the ledger: acknowledge it.
-    kFailed,      ///< To be retried, or left: it is no longer held.
+    kSucceeded,   ///< Acknowledged next.
+    kFailed,      ///< To be retried, put aside, or left.
     kNotOurs,     ///< Not called: the entry is a peer's, or it or its stream is gone.
-    kNotStarted,  ///< Not called, since a stop came: the entry is still queued in the ledger.
+    kNotStarted,  ///< Not called, since a stop came, or it could not be alone.
+    kDeferred,    ///< Somebody finishes it later.
   };
 
-  /// Waits for the turn, makes sure that the entry is still ours where that is in doubt, and calls
-  /// the handler. Throws only what `eval` throws; then the handler was not called and the entry is
-  /// not held.
-  Result handle(const Work& work, scripts::Eval eval);
+  /// How many entries a call takes.
+  std::size_t entries_a_call() const noexcept;
 
-  /// Fires Delivery::stop of the call that runs and of those that follow.
-  void give_up() noexcept { give_up_.request_stop(); }
+  /// Handles entries that are running in the ledger: makes sure that they are still ours where that
+  /// is in doubt, and calls the handler. Throws only what `eval` throws; then the handler was not
+  /// called, and those that it was to be called for are not held any more. What succeeded goes into
+  /// `acks` if there is one: then the caller acknowledges.
+  std::vector<Result> handle(std::span<const Work> works, scripts::Eval eval,
+                             AckBatch* acks = nullptr);
 
-  /// From now on calls that return are counted as finished after the stop.
+  /// Fires Delivery::stop of all calls.
+  void give_up();
+
+  /// From now on nothing is started, and calls that return are counted as finished after the stop.
   void drain() noexcept { draining_.store(true, std::memory_order_relaxed); }
   std::uint64_t finished_while_draining() const noexcept {
     return finished_.load(std::memory_order_relaxed);
@@ -67,22 +111,37 @@ class Handling {
   /// told of the call.
   bool is_inside() const noexcept;
 
-  scripts::Consumer consumer() const noexcept {
-    return {config_.key, config_.group, config_.consumer};
-  }
-
  private:
-  scripts::Holding look_again(const Work& work, scripts::Eval eval);
-  Verdict call(const Delivery& delivery);
+  friend class Call;
+  friend class Deferred;
 
+  /// An entry whose handler is about to be called.
+  struct Attempt {
+    Work work{};
+    std::uint64_t number = 1;
+    std::size_t index = 0;  ///< Of its result.
+    std::stop_token stop{};
+  };
+
+  bool is_last(const Work& work) const noexcept;
+  std::vector<Attempt> prepare(std::span<const Work> works, std::size_t first, scripts::Eval eval,
+                               std::span<Result> results);
+  void call(std::span<const Attempt> attempts, std::span<Result> results, AckBatch* acks);
+  /// `what`: the text of the exception that stands for the verdict.
+  Result conclude(const Attempt& attempt, const Delivery& delivery, const Verdict& verdict,
+                  std::string_view what, AckBatch* acks);
+  Result fail(const Attempt& attempt, const Verdict& verdict, std::string_view what);
+  void bury(const Work& work, std::uint64_t attempts, std::string reason);
+  void park(const Work& work, TimePoint due, std::uint64_t attempts);
+  Milliseconds backoff(std::uint64_t attempt) const;
+  Delivery delivery_of(const Attempt& attempt, Call* call) const;
+
+  const Shared& shared_;
   const WorkerConfig& config_;
-  Handler handler_;
-  Ledger& ledger_;
-  Counters& counters_;
-  const Events& events_;
-  const Clock& clock_;
+  AnyHandler handler_;
+  std::function<void(TimePoint)> due_;
   Turnstile turnstile_;
-  std::stop_source give_up_;
+  std::shared_ptr<Door> door_ = std::make_shared<Door>(*this);
   std::atomic<bool> draining_{false};
   std::atomic<std::uint64_t> finished_{0};
 };

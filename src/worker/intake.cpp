@@ -1,105 +1,94 @@
 #include "worker/intake.hpp"
 
-#include <optional>
+#include <functional>
+#include <memory>
+#include <span>
 #include <utility>
 
 namespace millrace::detail {
 namespace {
 
-void add_taken(std::vector<Work>& batch, const scripts::Taken& taken, std::size_t index,
-               std::optional<Ticket> ticket, TimePoint leased_at) {
-  if (!ticket) return;
-  batch.push_back({.ticket = *ticket,
-                   .entry = taken.entries[index],
-                   .deliveries = taken.deliveries[index],
-                   .reclaimed = true,
-                   .leased_at = leased_at});
-}
-
-/// Without what a peer took, or somebody acknowledged, since it was listed.
-void keep_ours(const Shared& shared, std::vector<Work>& batch,
-               const std::vector<scripts::Holding>& found) {
-  std::vector<Work> kept;
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    if (found[i] == scripts::Holding::kOurs) {
-      kept.push_back(batch[i]);
-    } else {
-      shared.ledger.give_up(batch[i].ticket);
-    }
+/// What orders an entry among others; a user's function, which may throw.
+std::optional<std::size_t> lane_of(const Shared& shared, const Entry& entry) {
+  if (!shared.config.lane) return std::nullopt;
+  try {
+    return std::hash<std::string>{}(shared.config.lane(entry));
+  } catch (...) {
+    return std::nullopt;
   }
-  batch = std::move(kept);
 }
 
-void tell_of_taken(const Shared& shared, const std::vector<Work>& batch,
-                   const scripts::Taken& taken) {
-  shared.ledger.note_trimmed(taken.deleted_ids);
-  count(shared.counters.delivered, batch.size());
-  count(shared.counters.reclaimed, batch.size());
-  count(shared.counters.trimmed, taken.deleted_ids.size());
-  if (batch.empty() && taken.deleted_ids.empty()) return;
-  std::vector<StreamId> ids;
-  ids.reserve(batch.size());
-  for (const Work& work : batch) ids.push_back(work.ticket.id);
-  shared.events.tell([&](Observer& observer) { observer.on_reclaimed(ids, taken.deleted_ids); });
+/// Their dead letters are to be written yet, by whoever settles.
+void add_unwritten(const Shared& shared, std::span<const StreamId> ids) {
+  for (const StreamId id : ids) {
+    shared.ledger.add_settlement({.kind = Settlement::Kind::kBury,
+                                  .work = {.ticket = {.id = id}, .entry = Entry{id, {}, true}},
+                                  .reason = "trimmed: deleted from the stream while it was pending",
+                                  .failed = std::chrono::system_clock::now(),
+                                  .trimmed = true});
+  }
 }
 
 }  // namespace
 
-std::vector<Work> hold_new(const Shared& shared, const EntryBatch& entries, TimePoint sent_at) {
-  std::vector<Work> batch;
-  batch.reserve(entries.size());
-  for (const Entry& entry : entries) {
+std::size_t hold_new(const Shared& shared, EntryBatch&& entries, TimePoint sent_at) {
+  const auto batch = std::make_shared<const EntryBatch>(std::move(entries));
+  std::size_t held = 0;
+  for (const Entry& entry : *batch) {
     shared.group.seen(entry.id());
-    const auto ticket = shared.ledger.take(entry.id());
-    if (ticket) batch.push_back({.ticket = *ticket, .entry = entry, .leased_at = sent_at});
+    Work work{.entry = entry, .batch = batch, .leased_at = sent_at, .lane = lane_of(shared, entry)};
+    if (shared.ledger.hold(work)) ++held;
   }
-  count(shared.counters.delivered, batch.size());
-  return batch;
+  count(shared.counters.delivered, held);
+  return held;
 }
 
-std::vector<Work> hold_taken(const Shared& shared, const scripts::Taken& taken, TimePoint sent_at) {
-  std::vector<Work> batch;
-  for (std::size_t i = 0; i < taken.entries.size(); ++i) {
-    add_taken(batch, taken, i, shared.ledger.take(taken.entries[i].id()), sent_at);
+std::vector<Ticket> hold_taken(const Shared& shared, scripts::Taken&& taken, TimePoint sent_at,
+                               Starter starter) {
+  const auto batch = std::make_shared<const EntryBatch>(std::move(taken.entries));
+  std::vector<Ticket> held;
+  std::vector<StreamId> ids;
+  for (std::size_t i = 0; i < batch->size(); ++i) {
+    const Entry& entry = (*batch)[i];
+    Work work{.entry = entry,
+              .batch = batch,
+              .deliveries = taken.deliveries[i],
+              .reclaimed = true,
+              .leased_at = sent_at,
+              .lane = lane_of(shared, entry)};
+    const bool is_new =
+        starter == Starter::kCaller ? shared.ledger.reserve(work) : shared.ledger.hold(work);
+    if (!is_new) continue;
+    held.push_back(work.ticket);
+    ids.push_back(work.ticket.id);
   }
-  tell_of_taken(shared, batch, taken);
-  return batch;
+  shared.ledger.note_trimmed(taken.deleted_ids);
+  if (shared.config.letters.enabled) {
+    // A sink takes all of them but what is held; a stream has those that the script could write.
+    std::vector<StreamId> unheld = taken.deleted_ids;
+    std::erase_if(unheld, [&](StreamId id) { return shared.ledger.holds(id); });
+    const bool has_sink = !shared.config.letters.to_stream();
+    add_unwritten(shared, has_sink ? unheld : taken.unwritten);
+    if (!has_sink) count(shared.counters.dead_lettered, unheld.size() - taken.unwritten.size());
+  }
+  count(shared.counters.delivered, ids.size());
+  count(shared.counters.reclaimed, ids.size());
+  count(shared.counters.trimmed, taken.deleted_ids.size());
+  if (!ids.empty() || !taken.deleted_ids.empty()) {
+    shared.events.tell([&](Observer& observer) { observer.on_reclaimed(ids, taken.deleted_ids); });
+  }
+  return held;
 }
 
-std::vector<Work> hold_orphans(const Shared& shared, scripts::Eval eval,
-                               const scripts::Consumer& consumer, const scripts::Taken& own) {
-  const TimePoint now = shared.clock.now();
-  std::vector<Work> batch;
+std::vector<scripts::Hold> giving_back(const WorkerConfig& config, const std::vector<Work>& works) {
   std::vector<scripts::Hold> holds;
-  for (std::size_t i = 0; i < own.entries.size(); ++i) {
-    const StreamId id = own.entries[i].id();
-    add_taken(batch, own, i, shared.ledger.take_orphan(id, now), now);
-    if (batch.size() > holds.size()) {
-      holds.push_back({.id = id, .expected = own.deliveries[i], .next = own.deliveries[i]});
-    }
-  }
-  if (!holds.empty()) {
-    // They wait here: no peer is to find them idle meanwhile.
-    try {
-      keep_ours(shared, batch, scripts::hold(eval, consumer, Milliseconds{0}, holds));
-    } catch (...) {
-      let_go(shared, batch);
-      throw;
-    }
-  }
-  tell_of_taken(shared, batch, own);
-  return batch;
-}
-
-std::vector<scripts::Hold> let_go(const Shared& shared, std::span<const Work> unstarted) {
-  std::vector<scripts::Hold> holds;
-  holds.reserve(unstarted.size());
-  for (const Work& work : unstarted) {
-    shared.ledger.give_up(work.ticket);
+  holds.reserve(works.size());
+  for (const Work& work : works) {
     // What was delivered for the first time and never started has had no start.
     holds.push_back({.id = work.ticket.id,
                      .expected = work.deliveries,
-                     .next = work.reclaimed ? work.deliveries : 0});
+                     .next = work.reclaimed ? work.deliveries : 0,
+                     .idle = config.min_idle});
   }
   return holds;
 }

@@ -1,28 +1,32 @@
 #pragma once
 
-#include "worker/handling.hpp"
+#include "worker/ledger.hpp"
 #include "worker/scripts.hpp"
 #include "worker/shared.hpp"
 
+#include <cstddef>
+#include <optional>
 #include <vector>
 
 namespace millrace::detail {
 
-/// Holds entries that were delivered for the first time. Those that are held already are left out:
-/// a group that is made again delivers them once more. `entries` must outlive the result.
-std::vector<Work> hold_new(const Shared& shared, const EntryBatch& entries, TimePoint sent_at);
+/// Holds and queues entries that were delivered for the first time. Those that are held already are
+/// left out: a group that is made again delivers them once more. Returns how many were.
+std::size_t hold_new(const Shared& shared, EntryBatch&& entries, TimePoint sent_at);
+
+/// Who starts what was taken over.
+enum class Starter : bool {
+  kAnybody,
+  kCaller,  ///< Ledger::start() alone.
+};
 
 /// Holds the entries of a page that was taken over, and tells of them. Those that are held already
-/// are left out: they come back wherever they are listed, and are being seen to. `taken` must
-/// outlive the result.
-std::vector<Work> hold_taken(const Shared& shared, const scripts::Taken& taken, TimePoint sent_at);
+/// are left out: they come back wherever they are listed, and are being seen to. Dead letters that
+/// could not be written are settled later. Returns what is held now.
+std::vector<Ticket> hold_taken(const Shared& shared, scripts::Taken&& taken, TimePoint sent_at,
+                               Starter starter = Starter::kAnybody);
 
-/// The same for a page of our own pending entries that nobody here holds, keeping them from peers.
-/// Those that were left are not due yet. Throws what `eval` throws; then nothing of it is held.
-std::vector<Work> hold_orphans(const Shared& shared, scripts::Eval eval,
-                               const scripts::Consumer& consumer, const scripts::Taken& own);
-
-/// Lets go of what was not started, and says how to give it back: with the count of its starts.
-std::vector<scripts::Hold> let_go(const Shared& shared, std::span<const Work> unstarted);
+/// How to give back what was not started: with the count of its starts.
+std::vector<scripts::Hold> giving_back(const WorkerConfig& config, const std::vector<Work>& works);
 
 }  // namespace millrace::detail

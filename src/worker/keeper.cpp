@@ -1,7 +1,11 @@
 #include "worker/keeper.hpp"
 
 #include "millrace_scripts.hpp"
+#include "net/deadline.hpp"
+#include "protocol/commands.hpp"
+#include "protocol/decode.hpp"
 #include "worker/acknowledging.hpp"
+#include "worker/intake.hpp"
 
 #include <fmt/format.h>
 
@@ -21,32 +25,46 @@ constexpr Milliseconds kUnblockAgain{2};
 /// How often that is done before the connection is broken off.
 constexpr int kUnblockAttempts = 100;
 
-/// Longer than any handler runs, and not so long that reckoning with it overflows.
-constexpr std::chrono::hours kUntilTheEnd{24 * 365};
+/// A dead letter that was refused is tried again after this time.
+constexpr Milliseconds kBuryAgain{1'000};
+
+/// A consumer with nothing pending that has not been heard of for so many times `min_idle` is no
+/// more.
+constexpr int kStaleAfter = 10;
 
 }  // namespace
 
+template <typename Use>
+void Keeper::with_server(Use&& use) {
+  use(Server{.eval = [this](auto&&... args) { return connection().eval(args...); },
+             .pipeline = [this](auto&&... args) { return connection().pipeline(args...); }});
+}
+
 void Keeper::run(const std::stop_token& stop) {
   stop_ = stop;
-  bool read_ended = false;
-  for (;;) {
+  stale_at_ = shared_.clock.now() + kStaleAfter * shared_.config.min_idle;
+  while (!is_over()) {
     {
       std::unique_lock lock{mutex_};
       due_ = next_due();
-      const auto has_work = [this] { return woken_ || reader_ended_; };
-      if (read_ended) {
+      const auto has_work = [this] { return woken_ || work_ended_; };
+      if (is_stopping_) {
         changed_.wait_until(lock, due_, has_work);
       } else {
         changed_.wait_until(lock, stop_, due_, has_work);
       }
       due_ = TimePoint::min();
       woken_ = false;
-      if (reader_ended_) break;
     }
-    if (stop_.stop_requested() && !std::exchange(read_ended, true)) end_read();
+    if (stop_.stop_requested() && !std::exchange(is_stopping_, true)) end_read();
     tick();
   }
   finish();
+}
+
+bool Keeper::is_over() const {
+  std::lock_guard lock{mutex_};
+  return work_ended_ && (abandoned_ || shared_.ledger.running().empty());
 }
 
 void Keeper::wake(TimePoint by) {
@@ -56,35 +74,47 @@ void Keeper::wake(TimePoint by) {
   changed_.notify_all();
 }
 
-void Keeper::reader_ended(bool connected) {
+void Keeper::work_ended(bool connected) {
   std::lock_guard lock{mutex_};
-  reader_ended_ = true;
-  reader_was_connected_ = connected;
+  work_ended_ = true;
+  was_connected_ = connected;
+  woken_ = true;
+  changed_.notify_all();
+}
+
+void Keeper::abandon() {
+  std::lock_guard lock{mutex_};
+  abandoned_ = true;
+  woken_ = true;
   changed_.notify_all();
 }
 
 TimePoint Keeper::next_due() const {
-  TimePoint due = observe_at_;
+  if (is_stopping_ && is_cut_off_ && shared_.ledger.running().empty()) return TimePoint::max();
+  TimePoint due = std::min(renew_at_, stale_at_);
   if (const auto acks = shared_.ledger.acks_due_at()) due = std::min(due, *acks);
-  return std::max(due, retry_at_);
+  if (shared_.ledger.settlements() > 0) due = std::min(due, settle_at_);
+  // Our own clock goes on where the server cannot be reached.
+  return std::min(std::max(due, retry_at_), shared_.ledger.next_expiry());
 }
 
 void Keeper::tick() {
+  expire();
+  if (is_stopping_) gather_unstarted();
   const TimePoint now = shared_.clock.now();
   if (now < retry_at_) return;
+  // A server that cannot be reached is not to hold up the end for longer than handlers do.
+  if (is_stopping_ && is_cut_off_ && shared_.ledger.running().empty()) return;
   try {
+    if (now >= renew_at_) renew();
+    if (is_stopping_) release();
+    if (now >= settle_at_) settle();
     flush_acks();
-    if (now >= observe_at_) {
-      shared_.group.observe(connection(stop_));
-      is_cut_off_ = false;
-      observe_at_ = now + shared_.config.min_idle / 3;
-    }
+    if (now >= stale_at_) remove_stale_consumers();
     backoff_.reset();
     return;
   } catch (const Interrupted&) {
-    // A stop came while there was no connection, and would end each further attempt at once. What
-    // waits is sent by finish().
-    retry_at_ = now + kUntilTheEnd;
+    is_cut_off_ = true;  // a stop came while there was no connection
     return;
   } catch (const Error& error) {
     note(error);
@@ -95,48 +125,153 @@ void Keeper::tick() {
   retry_at_ = shared_.clock.now() + backoff_.next();
 }
 
-void Keeper::flush_acks() {
-  for (auto due = shared_.ledger.acks_due_at(); due && *due <= shared_.clock.now();
-       due = shared_.ledger.acks_due_at()) {
-    send_acks(connection(stop_));
+// ------------------------------------------------------------------------------------- leases
+
+void Keeper::expire() {
+  for (const StreamId id : shared_.ledger.expire(shared_.clock.now())) {
+    count(shared_.counters.leases_lost);
+    shared_.events.tell([&](Observer& observer) { observer.on_lease_lost(id); });
   }
 }
 
-void Keeper::send_acks(Connection& to) {
+void Keeper::renew() {
+  const auto run = [this](auto&&... args) { return connection().eval(args...); };
+  const auto held = shared_.ledger.counts_of(shared_.ledger.leases());
+  for (std::size_t first = 0; first == 0 || first < held.size(); first += scripts::kMostIds) {
+    std::vector<scripts::Hold> holds;
+    for (std::size_t i = first; i < std::min(held.size(), first + scripts::kMostIds); ++i) {
+      holds.push_back({held[i].first.id, held[i].second, held[i].second});
+    }
+    const TimePoint sent_at = shared_.clock.now();
+    if (first > 0) {
+      note_found(held, first, scripts::hold(run, shared_.config, holds), sent_at);
+      continue;
+    }
+    const scripts::Renewal renewal = scripts::renew(run, shared_.config, holds);
+    shared_.group.renewed(sent_at, renewal.mark);
+    note_found(held, first, renewal.found, sent_at);
+    if (renewal.pending > shared_.ledger.known_pending(sent_at)) others_.recover();
+  }
+  is_cut_off_ = false;
+  park_again();
+  shared_.group.observe(connection());
+  renew_at_ = shared_.clock.now() + shared_.config.lease_renew_every;
+}
+
+void Keeper::note_found(const std::vector<std::pair<Ticket, std::uint64_t>>& asked,
+                        std::size_t first, const std::vector<scripts::Holding>& found,
+                        TimePoint sent_at) {
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const auto& [ticket, deliveries] = asked[first + i];
+    if (found[i] != scripts::Holding::kNotOurs) {
+      shared_.ledger.renewed(ticket, sent_at);
+      if (found[i] == scripts::Holding::kTrimmed) shared_.ledger.note_trimmed({&ticket.id, 1});
+    } else if (shared_.ledger.lost(ticket, deliveries)) {
+      count(shared_.counters.leases_lost);
+      const StreamId id = ticket.id;
+      shared_.events.tell([&](Observer& observer) { observer.on_lease_lost(id); });
+    }
+  }
+}
+
+void Keeper::park_again() {
+  // A retry that is due later than in `min_idle` has to be kept from being idle for so long.
+  const TimePoint now = shared_.clock.now();
+  std::vector<scripts::Hold> holds;
+  for (const auto& [entry, due] : shared_.ledger.parked()) {
+    if (left_until(due, now) + shared_.config.lease_renew_every <= shared_.config.min_idle)
+      continue;
+    holds.push_back({entry.id, entry.deliveries, entry.deliveries,
+                     idle_until(due, now, shared_.config.min_idle)});
+  }
+  const auto found = scripts::hold([this](auto&&... args) { return connection().eval(args...); },
+                                   shared_.config, holds);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (found[i] != scripts::Holding::kOurs) shared_.ledger.forget_parked(holds[i].id);
+  }
+}
+
+// ------------------------------------------------------------------------- failures, acknowledged
+
+void Keeper::settle() {
+  if (shared_.ledger.settlements() == 0) return;
+  with_server([this](Server server) { settling_.settle(server); });
+  is_cut_off_ = false;
+  settle_at_ = TimePoint{};
+  if (const auto& refusal = settling_.refusal()) {
+    note(*refusal);
+    settle_at_ = shared_.clock.now() + kBuryAgain;
+  }
+}
+
+void Keeper::flush_acks() {
+  for (auto due = shared_.ledger.acks_due_at(); due && *due <= shared_.clock.now();
+       due = shared_.ledger.acks_due_at()) {
+    send_acks();
+  }
+}
+
+void Keeper::send_acks() {
   Acknowledging acks{shared_, Ledger::kAckBatch};
-  acks.send([&](auto&&... args) { return to.pipeline(args...); });
+  acks.send([this](auto&&... args) { return connection().pipeline(args...); });
   is_cut_off_ = false;
 }
 
-Connection& Keeper::connection(const std::stop_token& stop) {
+void Keeper::remove_stale_consumers() {
+  const WorkerConfig& config = shared_.config;
+  stale_at_ = shared_.clock.now() + kStaleAfter * config.min_idle;
+  std::vector<ConsumerInfo> consumers;
+  try {
+    const Reply reply = connection().call(
+        {.command = "XINFO CONSUMERS", .key = config.key}, [&](RequestBuffer& request) {
+          commands::xinfo_consumers(request, config.key, config.group);
+        });
+    consumers = decode::consumers(reply.root());
+    for (const ConsumerInfo& consumer : consumers) {
+      const bool is_stale = consumer.pending == 0 &&
+                            consumer.idle > kStaleAfter * config.min_idle &&
+                            consumer.name != config.consumer;
+      if (!is_stale) continue;
+      const std::array keys{std::string_view{config.key}};
+      const std::array args{std::string_view{config.group}, std::string_view{consumer.name}};
+      connection().eval({.command = "XGROUP DELCONSUMER (by script)", .key = config.key},
+                        kRemoveConsumerScript, keys, args);
+    }
+  } catch (const PermissionError&) {  // NOLINT(bugprone-empty-catch): then others may
+  }
+}
+
+Connection& Keeper::connection() {
   // It may have lain idle for long: what the server closed meanwhile is not worth a lost request.
   if (!connection_ || !connection_->is_quiet()) {
     connection_.reset();
-    connection_ = shared_.pool.connect(shared_.config.key, stop);
+    connection_ =
+        shared_.pool.connect(shared_.config.key, is_stopping_ ? std::stop_token{} : stop_);
   }
   return *connection_;
 }
 
 void Keeper::note(const Error& error) {
+  if (remedy_for(error) == Remedy::kFail) return others_.fail(error);
   if (const auto line = faults_.report(error, shared_.clock.now())) {
     shared_.events.log(Observer::LogLevel::kWarning, *line);
   }
 }
 
+// --------------------------------------------------------------------------------------- ending
+
 void Keeper::end_read() {
   shared_.gate.close();
+  if (is_cut_off_) return others_.interrupt();
   for (int attempt = 0; attempt < kUnblockAttempts; ++attempt) {
     const auto client = shared_.gate.inside();
     if (!client) return;
-    // Without the number of its connection, or a way to the server, it can only be broken off. A
-    // connection of our own that the server closed, or that was not made yet, is made now: the one
-    // that reads has been, too.
-    if (*client == 0 || is_cut_off_) break;
+    if (*client == 0) break;  // The user may not ask for the connection's number.
     try {
-      connection({}).call({.command = "CLIENT UNBLOCK", .key = shared_.config.key},
-                          [&](RequestBuffer& request) {
-                            request.command("CLIENT", 3).arg("UNBLOCK").arg(*client);
-                          });
+      connection().call({.command = "CLIENT UNBLOCK", .key = shared_.config.key},
+                        [&](RequestBuffer& request) {
+                          request.command("CLIENT", 3).arg("UNBLOCK").arg(*client);
+                        });
     } catch (const Error& error) {
       is_cut_off_ = !connection_ || !connection_->is_open();
       note(error);
@@ -144,20 +279,35 @@ void Keeper::end_read() {
     }
     if (shared_.gate.wait_until_left(kUnblockAgain)) return;
   }
-  reader_.interrupt();
+  others_.interrupt();
+}
+
+void Keeper::gather_unstarted() {
+  const auto holds = giving_back(shared_.config, shared_.ledger.close());
+  unstarted_.insert(unstarted_.end(), holds.begin(), holds.end());
+}
+
+void Keeper::release() {
+  if (unstarted_.empty()) return;
+  const auto found = scripts::hold([this](auto&&... args) { return connection().eval(args...); },
+                                   shared_.config, unstarted_);
+  const auto unstarted = std::exchange(unstarted_, {});
+  const std::size_t before = released_.size();
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (found[i] == scripts::Holding::kOurs) released_.push_back(unstarted[i].id);
+  }
+  count(shared_.counters.released, released_.size() - before);
 }
 
 void Keeper::finish() {
+  is_stopping_ = true;
+  gather_unstarted();
   try {
-    while (shared_.ledger.acks_due_at()) {
-      send_acks(connection({}));
-    }
-    if (!reader_was_connected_ || is_cut_off_) return;
-    const std::array keys{std::string_view{shared_.config.key}};
-    const std::array args{std::string_view{shared_.config.group},
-                          std::string_view{shared_.config.consumer}};
-    connection({}).eval({.command = "XGROUP DELCONSUMER (by script)", .key = shared_.config.key},
-                        kRemoveConsumerScript, keys, args);
+    if (!is_cut_off_) release();
+    while (shared_.ledger.acks_due_at()) send_acks();
+    if (!was_connected_ || is_cut_off_) return;
+    with_server([this](Server server) { settling_.settle(server); });
+    scripts::leave([this](auto&&... args) { return connection().eval(args...); }, shared_.config);
   } catch (const std::exception& error) {
     // What could not be acknowledged is delivered again.
     shared_.events.log(Observer::LogLevel::kWarning, error.what());

@@ -3,64 +3,102 @@
 #include "core/backoff.hpp"
 #include "core/clock.hpp"
 #include "worker/faults.hpp"
-#include "worker/reader.hpp"
+#include "worker/settling.hpp"
 #include "worker/shared.hpp"
 
+#include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <stop_token>
+#include <vector>
 
 namespace millrace::detail {
 
-/// What has to happen on time whatever the handler does, on a thread and a connection of its own:
-/// acknowledgements that no read takes along, the group's low-water mark, and the end of a read
-/// that waits when a stop comes.
+/// What has to happen on time whatever handlers do, on a thread and a connection of its own:
+/// leases, retries and dead letters, acknowledgements that no read takes along, consumers that are
+/// no more, and at a stop the end of a read that waits, and giving back what was not started.
 ///
-/// Invariant: after run() nothing of this worker is on its way to the server.
+/// Invariant: after run() nothing of this worker is on its way to the server. Leases come before
+/// all else, and what releases and parks entries is the thread that renews them, so that no renewal
+/// undoes it.
 class Keeper {
  public:
-  Keeper(const Shared& shared, Reader& reader)
+  /// What it asks of the others.
+  struct Others {
+    std::function<void()> recover;           ///< There are entries that nobody holds.
+    std::function<void()> interrupt;         ///< End a read that cannot be ended otherwise.
+    std::function<void(const Error&)> fail;  ///< Nothing can help: end the worker.
+  };
+
+  Keeper(const Shared& shared, Others others)
       : shared_{shared},
-        reader_{reader},
+        others_{std::move(others)},
+        settling_{shared},
         backoff_{shared.config.reconnect_min, shared.config.reconnect_max} {}
 
-  /// Until `stop`, and then until reader_ended().
+  /// Until `stop`, and then until work_ended().
   void run(const std::stop_token& stop);
 
   /// Something is due at this time. From any thread; cheap if the keeper is up by then anyway.
   void wake(TimePoint by);
 
-  /// The reader has returned: flush, and end. Without a connection at its end there is no consumer
-  /// to remove, or no way to the server.
-  void reader_ended(bool connected);
+  /// No thread reads or handles any more: flush, and end. Without a connection at the end there is
+  /// no consumer to remove, or no way to the server.
+  void work_ended(bool connected);
+
+  /// Do not wait for deferred calls.
+  void abandon();
+
+  /// Given back at the stop. For after run().
+  const std::vector<StreamId>& released() const noexcept { return released_; }
 
  private:
   TimePoint next_due() const;
+  bool is_over() const;
   void tick();
+  void expire();
+  void renew();
+  void note_found(const std::vector<std::pair<Ticket, std::uint64_t>>& asked, std::size_t first,
+                  const std::vector<scripts::Holding>& found, TimePoint sent_at);
+  void park_again();
+  void settle();
   void flush_acks();
-  void send_acks(Connection& to);
+  void send_acks();
+  void remove_stale_consumers();
   void end_read();
+  void gather_unstarted();
+  void release();
   void finish();
-  Connection& connection(const std::stop_token& stop);
+  Connection& connection();
   void note(const Error& error);
+  template <typename Use>
+  void with_server(Use&& use);
 
   const Shared& shared_;
-  Reader& reader_;
+  const Others others_;
   std::stop_token stop_;
+  bool is_stopping_ = false;
   std::unique_ptr<Connection> connection_;
+  Settling settling_;
   Backoff backoff_;
   FaultLog faults_;
   bool is_cut_off_ = false;  // The last attempt to reach the server failed.
   TimePoint retry_at_{};
-  TimePoint observe_at_{};  // At once: a stop needs the connection as well.
+  TimePoint renew_at_{};   // At once: a stop needs the connection as well.
+  TimePoint settle_at_{};  // Later than now where the last dead letter was refused.
+  TimePoint stale_at_{};
+  std::vector<scripts::Hold> unstarted_;  // to be given back
+  std::vector<StreamId> released_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   TimePoint due_ = TimePoint::min();  // When it wakes up by itself; min() while it is awake.
   bool woken_ = false;
-  bool reader_ended_ = false;
-  bool reader_was_connected_ = false;
+  bool work_ended_ = false;
+  bool was_connected_ = false;
+  bool abandoned_ = false;
 };
 
 }  // namespace millrace::detail

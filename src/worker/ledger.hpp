@@ -1,25 +1,64 @@
 #pragma once
 
+#include <millrace/entry.hpp>
 #include <millrace/stream_id.hpp>
 
 #include "core/clock.hpp"
 
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
+#include <stop_token>
+#include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace millrace::detail {
+
+using WallTime = std::chrono::system_clock::time_point;
 
 /// Names an entry that is held. Ids belong to one making of the stream: when it is made new, the
 /// tickets of the old one mean nothing any more.
 struct Ticket {
   StreamId id{};
   std::uint64_t making = 0;
+};
+
+/// An entry that is held, and what its handler needs.
+struct Work {
+  Ticket ticket{};
+  Entry entry{};
+  std::shared_ptr<const EntryBatch> batch{};  ///< Keeps `entry` alive.
+  std::uint64_t deliveries = 1;               ///< As the server counts them now.
+  bool reclaimed = false;
+  TimePoint leased_at{};  ///< When the request was sent that delivered, took over or renewed it.
+  std::optional<std::size_t> lane{};  ///< Entries of one lane are handled in order, one by one.
+  std::optional<WallTime> first_failed{};
+};
+
+/// What is to be done on the server about an entry that was handled in vain.
+struct Settlement {
+  enum class Kind : std::uint8_t {
+    kPark,  ///< Let it wait in the pending list until `due`.
+    kBury,  ///< Write its dead letter and acknowledge it.
+  };
+  Kind kind = Kind::kPark;
+  Work work{};
+  TimePoint due{};
+  std::uint64_t attempts = 0;
+  std::string reason{};
+  WallTime failed{};
+  bool letter_written = false;  ///< Only its acknowledgement is missing.
+  bool trimmed = false;         ///< It has left the pending list with its payload: no owner to ask.
 };
 
 /// Acknowledgements on their way to the server.
@@ -31,95 +70,235 @@ struct AckBatch {
   std::size_t maybe_gone = 0;
 };
 
-/// What this worker holds: every entry from its delivery until the reply to its acknowledgement.
-/// No I/O, one mutex; safe from any thread.
+/// An entry that is ours, with the count that the server has for it.
+struct Pending {
+  StreamId id{};
+  std::uint64_t deliveries = 0;
+};
+
+/// What this worker holds: every entry from its delivery until the reply to its acknowledgement,
+/// and beside it what it has parked or left. No I/O, one mutex; safe from any thread.
 ///
-/// Invariant: an id is in exactly one state. kQueued -> kRunning -> kDone -> kAcking -> gone, with
-/// kAcking -> kDone when an acknowledgement failed, and any state -> gone by give_up(), leave() or
-/// start_over(). An entry that is in the ledger is never queued a second time.
+/// Invariant: an id is in exactly one place and one state.
+///
+///     kQueued -> kRunning -> kDone -> kAcking -> gone          a success
+///                kRunning -> kResting -> kQueued               a retry that its lane waits for
+///                kRunning -> kSettling -> parked or gone       other failures
+///
+/// kAcking goes back to kDone when an acknowledgement failed, and any state ends by drop() or
+/// start_over(). An entry that is held is never queued a second time. Of one lane at most one entry
+/// is running, and none starts before one of a lower id that is held.
 class Ledger {
  public:
-  /// Holds an entry that was delivered. nullopt if it is held already: then it is skipped.
-  std::optional<Ticket> take(StreamId id);
+  struct Limits {
+    std::size_t prefetch = 16;
+    std::size_t prefetch_bytes = std::size_t{64} << 20;
+    Milliseconds min_idle{30'000};
+  };
 
-  /// The same for an entry that was found pending for us. nullopt also if we left it: then it is
-  /// not due yet.
-  std::optional<Ticket> take_orphan(StreamId id, TimePoint now);
+  explicit Ledger(const Limits& limits) : limits_{limits} {}
 
-  /// Its handler is about to be called. False: it is not held any more.
-  bool start(const Ticket& ticket);
+  // ---- arriving
 
-  /// Its handler succeeded: it waits for an acknowledgement. Where that changes acks_due_at(), the
-  /// new time is returned: somebody has to be told.
+  /// Holds an entry that was delivered or taken over, and queues it. Its ticket is filled in. False
+  /// if it is held already: then it is skipped.
+  bool hold(Work& work) { return hold(work, true); }
+  /// The same, but only start() starts it.
+  bool reserve(Work& work) { return hold(work, false); }
+
+  /// Of these own pending entries, those that nobody here knows: not held, not parked, not left.
+  std::vector<Pending> orphans(std::span<const Pending> pending, TimePoint now);
+
+  /// How many entries a read may bring: the places that are free, 0 while acknowledgements fail.
+  std::size_t room() const;
+
+  /// Waits until there is room, but not longer than `until`.
+  void wait_for_room(const std::stop_token& stop, TimePoint until) const;
+
+  // ---- running
+
+  /// The next entry that may start now; it is running from here on.
+  std::optional<Work> next(TimePoint now);
+  /// The same, and waits for one. nullopt: closed, or `stop`.
+  std::optional<Work> wait_for_next(const std::stop_token& stop, const Clock& clock);
+  /// A reserved one, as soon as its lane is free. nullopt: it is not held any more, or `stop`.
+  std::optional<Work> start(const Ticket& ticket, const std::stop_token& stop);
+
+  /// Its handler is about to be called, with this token: it fires when the lease is lost, when
+  /// `until` has passed, or by stop_calls(). nullopt: it is not held any more.
+  std::optional<std::stop_token> begin_call(const Ticket& ticket, TimePoint until);
+  /// The server is about to be told of its start, which changes its count there.
+  void starting(const Ticket& ticket);
+  /// It has been told.
+  void started(const Ticket& ticket, TimePoint sent_at, std::uint64_t deliveries);
+  /// Gives its handler until then. False: it has lost its lease.
+  bool extend(const Ticket& ticket, TimePoint until);
+  /// Its handler returned but somebody finishes it later: from now on it holds a place.
+  void defer(const Ticket& ticket);
+  /// It was not started after all, and stays queued.
+  void put_back(const Ticket& ticket);
+
+  /// Succeeded: it waits for an acknowledgement. Where that changes acks_due_at(), the new time is
+  /// returned: somebody has to be told.
   std::optional<TimePoint> finish(const Ticket& ticket, TimePoint now);
-
   /// The same, but whoever calls this sends the acknowledgement itself, and settle()s it with
   /// `acks`, to which it is added.
   void finish_into(AckBatch& acks, const Ticket& ticket);
+  /// Failed: retried where it is when it is due, with its lane waiting.
+  void rest(const Ticket& ticket, TimePoint due, WallTime failed);
+  /// Failed, with this to be done. Nothing if its lease is lost: then it is a peer's.
+  void fail(Settlement&& settlement);
+  /// Given up: not held any more, and no orphan until it has been idle for `min_idle`.
+  void leave(const Ticket& ticket, TimePoint now);
+  /// Not held any more: a peer's, or to be found again by recovery. False: it was not.
+  bool drop(const Ticket& ticket);
 
-  /// It is not held any more: released, or a peer's, or to be found again by recovery.
-  void give_up(const Ticket& ticket);
+  // ---- settling
 
-  /// It is not held any more, and comes back when it has been idle for `min_idle`. Until then it is
-  /// no orphan.
-  void leave(const Ticket& ticket, TimePoint now, Milliseconds min_idle);
-
-  /// The server has dropped these: an acknowledgement that finds nothing is no surprise.
-  void note_trimmed(std::span<const StreamId> ids);
+  /// What is to be done, oldest first; settled(), or unsettled(), must follow for each.
+  std::vector<Settlement> take_settlements(std::size_t limit);
+  void settled(const Settlement& settlement, bool ours);
+  void unsettled(Settlement&& settlement);
+  std::size_t settlements() const;
+  /// One that is to wait although the server has nothing to let wait: from memory, when it is due.
+  void rest_in_memory(const Settlement& settlement);
+  /// One that the server found to be gone while it took it over, and whose dead letter is to be
+  /// written yet.
+  void add_settlement(Settlement&& settlement);
 
   /// Acknowledgements to send, those that waited longest first; settle() must follow.
   AckBatch take_acks(std::size_t limit);
-
   /// The reply came (`acknowledged`: they are held no more) or did not (they wait again).
   void settle(const AckBatch& acks, bool acknowledged);
-
   /// When the acknowledgements that wait are to be sent by themselves: kAckDelay after the first of
   /// them, or at once if there are kAckBatch. nullopt: none waits.
   std::optional<TimePoint> acks_due_at() const;
-
   /// True if the last acknowledgement that was tried failed: until one succeeds, reading more would
   /// only pile up what cannot be acknowledged.
   bool acks_failing() const;
+  /// The server has dropped these: an acknowledgement that finds nothing is no surprise.
+  void note_trimmed(std::span<const StreamId> ids);
 
+  // ---- leases
+
+  /// All that is held and whose lease is to be kept.
+  std::vector<Ticket> leases() const;
+  /// The counts that the server is expected to have for these; what is no longer held is left out.
+  std::vector<std::pair<Ticket, std::uint64_t>> counts_of(std::span<const Ticket> tickets) const;
+  void renewed(const Ticket& ticket, TimePoint sent_at);
+  /// When asked about it with this count, the server said that it is not ours. True if that is so,
+  /// and news.
+  bool lost(const Ticket& ticket, std::uint64_t deliveries);
+  /// Fires the tokens of what has had no lease for `min_idle`, and of calls that took too long;
+  /// what was queued is dropped. Returns them.
+  std::vector<StreamId> expire(TimePoint now);
+  /// When expire() has something to do. TimePoint::max(): nothing is held.
+  TimePoint next_expiry() const;
+  /// Fires the tokens of all calls.
+  void stop_calls();
+
+  /// Parked entries that are due. Once they were asked for, hold() or forget_parked() follows.
+  std::vector<Pending> due_retries(TimePoint now, std::size_t limit);
+  /// All parked entries, and when they are due.
+  std::vector<std::pair<Pending, TimePoint>> parked() const;
+  void forget_parked(StreamId id);
+  /// When the next parked or resting entry is due. TimePoint::max(): none.
+  TimePoint next_retry() const;
+
+  /// How many pending entries the server should know under our name.
+  std::size_t known_pending(TimePoint now);
+
+  // ---- ending
+
+  /// No entry starts from now on. What was queued or rested is dropped, and returned.
+  std::vector<Work> close();
+  /// Those of these that are queued and reserved are dropped, and returned.
+  std::vector<Work> withdraw(std::span<const Ticket> tickets);
   /// The stream was made new: nothing of the old one is held or acknowledged.
   void start_over();
 
   std::vector<StreamId> running() const;
+  std::vector<StreamId> held_ids() const;
+  bool holds(StreamId id) const;
   std::size_t size() const;
+  std::size_t queued_bytes() const;
+  bool is_idle() const;  ///< Nothing queued, nothing running.
 
   /// As many acknowledgements as are worth a round trip of their own.
   static constexpr std::size_t kAckBatch = 64;
-
   /// How long an acknowledgement waits for others, or for a read that takes it along.
   static constexpr Milliseconds kAckDelay{5};
+  /// Entries behind resting ones hold no place, but there are at most so many times `prefetch`.
+  static constexpr std::size_t kMostWaiting = 16;
 
  private:
-  enum class State : std::uint8_t { kQueued, kRunning, kDone, kAcking };
+  enum class State : std::uint8_t { kQueued, kRunning, kResting, kSettling, kDone, kAcking };
 
   struct Held {
     State state = State::kQueued;
+    Work work{};
+    std::size_t bytes = 0;
+    bool reserved = false;
+    bool deferred = false;
+    bool starting = false;
+    bool lost = false;
+    bool expired = false;  ///< It had no lease for `min_idle`, by our clock.
+    bool overdue = false;  ///< Its call takes too long: the lease is renewed no more.
     bool maybe_gone = false;
+    TimePoint until{};  ///< kResting: when it is due. kRunning: when its call has taken too long.
+    std::optional<std::stop_source> call{};
   };
+  using HeldMap = std::unordered_map<StreamId, Held>;
 
+  struct Lane {
+    std::set<StreamId> entries{};  ///< Queued, running or resting.
+    bool busy = false;
+  };
   struct Waiting {
     StreamId id;
     TimePoint since;
   };
-
   struct Left {
     StreamId id;
     TimePoint until;
   };
+  struct Parked {
+    std::uint64_t deliveries = 0;
+    TimePoint due{};
+    std::optional<WallTime> first_failed{};
+  };
 
-  std::optional<Ticket> hold(StreamId id);
+  bool hold(Work& work, bool queue);
+  Held* find(const Ticket& ticket);
   Held* find(const Ticket& ticket, State state);
+  std::optional<Work> pop(TimePoint now);
+  bool can_start(const Held& held) const;
+  Work run(Held& held);
+  void end_run(Held& held, State next);
+  void leave_lane(const Held& held);
+  void offer_head(std::size_t lane);
+  void wake_rested(TimePoint now);
+  void erase(HeldMap::iterator held);
   void forget_left(TimePoint now);
+  void forget_parked_locked(StreamId id);
+  std::size_t room_locked() const;
   static void start_acking(AckBatch& acks, StreamId id, Held& held);
 
+  const Limits limits_;
   mutable std::mutex mutex_;
+  mutable std::condition_variable_any changed_;
   std::uint64_t making_ = 0;
-  std::unordered_map<StreamId, Held> held_;
-  std::vector<Waiting> waiting_;                  // kDone, in the order in which they were finished
+  bool closed_ = false;
+  HeldMap held_;
+  std::deque<StreamId> ready_;  // hints in order: pop() looks whether they hold
+  std::unordered_map<std::size_t, Lane> lanes_;
+  std::set<std::pair<TimePoint, StreamId>> resting_;
+  std::size_t queued_ = 0;  // with the deferred ones
+  std::size_t bytes_ = 0;
+  std::vector<Waiting> waiting_;  // kDone, in the order in which they were finished
+  std::deque<Settlement> settlements_;
+  std::unordered_map<StreamId, Parked> parked_;
+  std::set<std::pair<TimePoint, StreamId>> parked_by_due_;
   std::unordered_map<StreamId, TimePoint> left_;  // until when
   std::deque<Left> left_in_order_;                // one that was left again is there again
   bool acks_failing_ = false;

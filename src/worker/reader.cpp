@@ -1,5 +1,6 @@
 #include "worker/reader.hpp"
 
+#include "net/deadline.hpp"
 #include "protocol/commands.hpp"
 #include "protocol/decode.hpp"
 #include "protocol/server_error.hpp"
@@ -19,13 +20,17 @@ namespace {
 /// Where only people can help, asking more often would not.
 constexpr Milliseconds kSlowPause{5'000};
 
+/// A read does not wait for longer while other threads handle: what they fail is to be retried on
+/// time.
+constexpr Milliseconds kBlockWhileHandling{500};
+
 }  // namespace
 
-Reader::Reader(const Shared& shared, Handling& handling, std::function<void(TimePoint)> acks_due)
+Reader::Reader(const Shared& shared, Handling& handling, std::function<void(TimePoint)> due)
     : shared_{shared},
       config_{shared.config},
       handling_{handling},
-      acks_due_{std::move(acks_due)},
+      due_{std::move(due)},
       page_size_{std::min(config_.prefetch, scripts::kMostIds)},
       backoff_{config_.reconnect_min, config_.reconnect_max} {}
 
@@ -42,20 +47,19 @@ void Reader::run(const std::stop_token& stop) {
       mend(ProtocolError{fmt::format("while reading '{}': {}", config_.key, error.what())});
     }
   }
-  release_unstarted();
 }
 
 void Reader::step() {
   if (!connection_) connect();
-  if (!group_is_open_) {
-    shared_.group.open(*connection_);
-    group_is_open_ = true;
-  }
+  if (!group_is_open_) open_group();
   if (group_is_missing_) remake_group();
+  work_off();
   if (stop_.stop_requested() || wait_while_paused()) return;
-  if (must_recover_) recover();
+  renew_old_token();
+  if (must_recover_.load()) recover();
+  retry_due();
   if (!probing_) reap_if_due();
-  if (!stop_.stop_requested()) read();
+  if (!stop_.stop_requested() && wait_for_room()) read();
 }
 
 void Reader::connect() {
@@ -63,6 +67,25 @@ void Reader::connect() {
   must_recover_ = true;
   count(shared_.counters.connections);
   shared_.events.tell([&](Observer& observer) { observer.on_connected(connection_->endpoint()); });
+}
+
+void Reader::open_group() {
+  const TimePoint sent_at = shared_.clock.now();
+  // Who had our name before may still hold what is pending under it: then it is taken when it is
+  // idle, as everybody else's.
+  if (!shared_.group.open(*connection_)) recover_from_ = after(sent_at, config_.min_idle);
+  shared_.group.renewed(sent_at, std::nullopt);
+  group_is_open_ = true;
+}
+
+void Reader::renew_old_token() {
+  // The keeper does that, unless it cannot reach the server.
+  if (config_.token.empty()) return;
+  const TimePoint now = shared_.clock.now();
+  if (now - shared_.group.renewed_at() < config_.min_idle / 2) return;
+  const auto renewal =
+      scripts::renew([this](auto&&... args) { return eval(args...); }, config_, {});
+  shared_.group.renewed(now, renewal.mark);
 }
 
 void Reader::remake_group() {
@@ -84,16 +107,52 @@ void Reader::remake_group() {
 }
 
 void Reader::recover() {
-  const auto run = [this](auto&&... args) { return eval(args...); };
-  StreamId after{};
-  do {
-    const auto own = in_page([&](std::size_t count) {
-      return scripts::recover(run, handling_.consumer(), after, count);
-    });
-    handle(hold_orphans(shared_, run, handling_.consumer(), own));
-    after = own.next_cursor;
-  } while (after != StreamId{} && !stop_.stop_requested());
+  if (shared_.clock.now() < recover_from_) return;
   must_recover_ = false;
+  const auto run = [this](auto&&... args) { return eval(args...); };
+  try {
+    StreamId last{};
+    for (bool is_end = false; !is_end && !stop_.stop_requested();) {
+      const auto own = scripts::list_own(
+          *connection_, config_, last, scripts::kMostIds,
+          {.command = "XPENDING", .key = config_.key, .stop = interrupted_.get_token()});
+      is_end = own.size() < scripts::kMostIds;
+      if (!own.empty()) last = own.back().id;
+      auto orphans = shared_.ledger.orphans(own, shared_.clock.now());
+      for (std::span<const Pending> rest{orphans}; !rest.empty();) {
+        if (!wait_for_room()) {
+          must_recover_ = true;
+          return;
+        }
+        const TimePoint sent_at = shared_.clock.now();
+        std::size_t asked = 0;
+        auto taken = in_page([&](std::size_t count) {
+          asked = std::min(count, rest.size());
+          return scripts::retake(run, config_, rest.first(asked));
+        });
+        rest = rest.subspan(asked);
+        hold_taken(shared_, std::move(taken), sent_at);
+        work_off();
+      }
+    }
+  } catch (...) {
+    must_recover_ = true;
+    throw;
+  }
+}
+
+void Reader::retry_due() {
+  while (!stop_.stop_requested()) {
+    const TimePoint now = shared_.clock.now();
+    const auto due = shared_.ledger.due_retries(now, std::min(page_size_, scripts::kMostIds));
+    if (due.empty()) return;
+    hold_taken(shared_,
+               scripts::retake([this](auto&&... args) { return eval(args...); }, config_, due),
+               now);
+    // What was not taken is a peer's.
+    for (const Pending& entry : due) shared_.ledger.forget_parked(entry.id);
+    work_off();
+  }
 }
 
 scripts::Taken Reader::in_page(FunctionRef<scripts::Taken(std::size_t)> ask) {
@@ -119,32 +178,49 @@ void Reader::reap_if_due() {
   if (!sweeping_ && now < next_page_) return;
   next_page_ = now + config_.block;
   const auto run = [this](auto&&... args) { return eval(args...); };
-  const auto taken = in_page([&](std::size_t count) {
-    return scripts::take(run, handling_.consumer(), config_.min_idle, cursor_, count);
+  const std::size_t room = shared_.ledger.room();
+  if (room == 0) return;
+  const auto held = shared_.ledger.held_ids();
+  auto taken = in_page([&](std::size_t count) {
+    return scripts::take(run, config_, cursor_, std::min(count, room), held);
   });
   cursor_ = taken.next_cursor;
   if (cursor_ == StreamId{}) sweeping_ = false;
-  handle(hold_taken(shared_, taken, now));
+  hold_taken(shared_, std::move(taken), now);
+  work_off();
 }
 
 void Reader::read() {
   if (shared_.ledger.acks_failing()) flush_acks();
+  const std::size_t room = shared_.ledger.room();
+  if (room == 0) return;
   Acknowledging acks{shared_, kMostAcks};
   const TimePoint sent_at = shared_.clock.now();
-  const EntryBatch entries = read_new(acks);
+  EntryBatch entries = read_new(acks, room, time_to_block());
   well();
-  const auto batch = hold_new(shared_, entries, sent_at);
+  const std::size_t came = entries.size();
+  const std::size_t held = hold_new(shared_, std::move(entries), sent_at);
   // What was held when it came again may be let go of at this moment: then nobody would hold it.
-  if (batch.size() < entries.size()) must_recover_ = true;
-  handle(batch);
+  if (held < came) must_recover_ = true;
+  if (stop_.stop_requested()) due_(sent_at);  // the keeper gives it back
+  work_off();
   if (acks.error()) acks.error()->raise();
 }
 
-EntryBatch Reader::read_new(Acknowledging& acks) {
+Milliseconds Reader::time_to_block() const {
+  if (probing_ || sweeping_) return Milliseconds{0};
+  const TimePoint now = shared_.clock.now();
+  Milliseconds block = config_.block;
+  if (config_.concurrency > 1 && !shared_.ledger.is_idle()) {
+    block = std::min(block, kBlockWhileHandling);
+  }
+  return std::min(block, left_until(shared_.ledger.next_retry(), now));
+}
+
+EntryBatch Reader::read_new(Acknowledging& acks, std::size_t room, Milliseconds block) {
   const ReadGate::Visit visit{shared_.gate, connection_->client_id()};
   if (!visit.is_allowed()) return {};
-  const ReadOptions options{.count = config_.prefetch,
-                            .block = probing_ || sweeping_ ? Milliseconds{0} : config_.block};
+  const ReadOptions options{.count = room, .block = block};
   Reply reply;
   // A server may start the block time anew when a peer wins the entry that woke it: hence twice.
   const PipelineResult result = connection_->pipeline(
@@ -173,28 +249,33 @@ EntryBatch Reader::read_new(Acknowledging& acks) {
   return decode::read(std::move(reply));
 }
 
-void Reader::handle(const std::vector<Work>& batch) {
+void Reader::work_off() {
+  if (config_.concurrency > 1) return;  // others do
   const auto run = [this](auto&&... args) { return eval(args...); };
-  for (auto work = batch.begin(); work != batch.end(); ++work) {
-    if (stop_.stop_requested()) return let_rest_go({work, batch.end()});
-    auto result = Handling::Result::kNotStarted;
+  std::vector<Work> works;
+  while (!stop_.stop_requested()) {
+    works.clear();
+    while (works.size() < handling_.entries_a_call()) {
+      auto work = shared_.ledger.next(shared_.clock.now());
+      if (!work) break;
+      works.push_back(std::move(*work));
+    }
+    if (works.empty()) return;
     try {
-      result = handling_.handle(*work, run);
+      handling_.handle(works, run);
     } catch (...) {
-      let_go(shared_, {work + 1, batch.end()});  // they come back by recovery
-      must_recover_ = true;
+      must_recover_ = true;  // what was let go of comes back by recovery
       throw;
     }
-    if (result == Handling::Result::kNotStarted) return let_rest_go({work, batch.end()});
-    if (result != Handling::Result::kSucceeded) continue;
-    const auto due = shared_.ledger.finish(work->ticket, shared_.clock.now());
-    if (due) acks_due_(*due);
   }
 }
 
-void Reader::let_rest_go(std::span<const Work> rest) {
-  const auto holds = let_go(shared_, rest);
-  unstarted_.insert(unstarted_.end(), holds.begin(), holds.end());
+bool Reader::wait_for_room() {
+  // Retries and reaping go on while there is no room.
+  const TimePoint until =
+      std::min(shared_.ledger.next_retry(), after(shared_.clock.now(), config_.block));
+  shared_.ledger.wait_for_room(stop_, until);
+  return !stop_.stop_requested() && (shared_.ledger.room() > 0 || shared_.ledger.acks_failing());
 }
 
 void Reader::flush_acks() {
@@ -235,7 +316,7 @@ void Reader::pause_for(Milliseconds pause) {
 void Reader::mend(const Error& error) {
   if (!connection_ || !connection_->is_open()) end_connection(error);
   // No read may take them along for long.
-  if (const auto due = shared_.ledger.acks_due_at()) acks_due_(*due);
+  if (const auto due = shared_.ledger.acks_due_at()) due_(*due);
   switch (remedy_for(error)) {
     case Remedy::kNone:
       return;
@@ -281,19 +362,6 @@ void Reader::well() {
   if (const auto line = faults_.recovered()) {
     shared_.events.log(Observer::LogLevel::kInfo, *line);
   }
-}
-
-void Reader::release_unstarted() {
-  if (!connection_ || !connection_->is_open()) return;
-  const auto run = [this](auto&&... args) { return eval(args...); };
-  try {
-    released_ = scripts::release(run, handling_.consumer(), config_.min_idle, unstarted_);
-  } catch (const std::exception& error) {
-    // Then peers take them when they have been idle for long enough.
-    shared_.events.log(Observer::LogLevel::kWarning, error.what());
-  } catch (const Interrupted&) {  // NOLINT(bugprone-empty-catch): the same
-  }
-  count(shared_.counters.released, released_.size());
 }
 
 }  // namespace millrace::detail

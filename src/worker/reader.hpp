@@ -7,6 +7,7 @@
 #include "worker/handling.hpp"
 #include "worker/shared.hpp"
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -20,18 +21,22 @@
 
 namespace millrace::detail {
 
-/// The loop: connect, make the group, take what is pending for us, then read and handle, and look
-/// for what others left idle in between. Runs on one thread.
+/// The loop: connect, make the group, take what is pending for us, then read, and look for what
+/// others left idle and for retries that are due in between. Runs on one thread, which handles as
+/// well where `concurrency` is 1.
 ///
 /// Invariant: whenever the connection was lost, or a reply with entries may have been, the own
-/// pending list is read before anything new is. An entry that is held is never started again.
+/// pending list is read before anything new is. An entry that is held is never queued again.
 class Reader {
  public:
-  /// `acks_due` is told when acknowledgements should be sent although no read takes them along.
-  Reader(const Shared& shared, Handling& handling, std::function<void(TimePoint)> acks_due);
+  /// `due` is told when something is to be done on the server that no read takes along.
+  Reader(const Shared& shared, Handling& handling, std::function<void(TimePoint)> due);
 
-  /// Until `stop`, or until nothing can help; then gives back what was not started.
+  /// Until `stop`, or until nothing can help. What is queued then stays in the ledger.
   void run(const std::stop_token& stop);
+
+  /// There are entries pending for us that nobody here holds. From any thread.
+  void recover_soon() noexcept { must_recover_.store(true); }
 
   /// Breaks off what the connection waits for. What its reply would have brought stays pending.
   void interrupt() noexcept { interrupted_.request_stop(); }
@@ -41,28 +46,28 @@ class Reader {
   /// Whether it had a connection at its end, be it one that the stop broke off. For after run().
   bool was_connected() const noexcept { return connection_ != nullptr; }
 
-  /// What was given back. For after run().
-  const std::vector<StreamId>& released() const noexcept { return released_; }
-
  private:
   void step();
   void connect();
+  void open_group();
   void remake_group();
   void recover();
-  scripts::Taken in_page(FunctionRef<scripts::Taken(std::size_t)> ask);
+  void retry_due();
   void reap_if_due();
   void read();
-  EntryBatch read_new(Acknowledging& acks);
+  EntryBatch read_new(Acknowledging& acks, std::size_t room, Milliseconds block);
+  Milliseconds time_to_block() const;
+  scripts::Taken in_page(FunctionRef<scripts::Taken(std::size_t)> ask);
+  void work_off();
+  bool wait_for_room();
+  void renew_old_token();
   bool wait_while_paused();
 
-  void let_rest_go(std::span<const Work> rest);
   void flush_acks();
-  void handle(const std::vector<Work>& batch);
   void mend(const Error& error);
   void end_connection(const Error& error);
   void degrade(const Error& error, Milliseconds pause);
   void well();
-  void release_unstarted();
   void pause_for(Milliseconds pause);
   Reply eval(const CallSpec& spec, const Script& script, std::span<const std::string_view> keys,
              std::span<const std::string_view> args);
@@ -70,14 +75,16 @@ class Reader {
   const Shared& shared_;
   const WorkerConfig& config_;
   Handling& handling_;
-  std::function<void(TimePoint)> acks_due_;
+  std::function<void(TimePoint)> due_;
   std::stop_token stop_;
   std::stop_source interrupted_;
 
   std::unique_ptr<Connection> connection_;
   bool group_is_open_ = false;
   bool group_is_missing_ = false;
-  bool must_recover_ = true;
+  TimePoint
+      recover_from_{};  // Until then, who had our name before may hold what is pending for us.
+  std::atomic<bool> must_recover_{true};
   bool remade_since_read_ = false;
   bool probing_ = true;  // The next read does not wait: it is to show whether all is well.
 
@@ -90,8 +97,6 @@ class Reader {
   Backoff backoff_;
   FaultLog faults_;
   std::mt19937_64 random_{std::random_device{}()};
-  std::vector<scripts::Hold> unstarted_;
-  std::vector<StreamId> released_;
 
   std::mutex pause_mutex_;
   std::condition_variable_any pause_changed_;

@@ -1,28 +1,59 @@
 #include "worker/scripts.hpp"
 
 #include "millrace_scripts.hpp"
+#include "protocol/commands.hpp"
 #include "protocol/decode.hpp"
+#include "protocol/server_error.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <string>
+#include <chrono>
 #include <utility>
 
 namespace millrace::detail::scripts {
 namespace {
 
-Reply run(Eval eval, std::string_view name, const Script& script, const Consumer& consumer,
-          std::span<const std::string_view> args) {
-  const std::array keys{consumer.key};
-  return eval({.command = name, .key = consumer.key}, script, keys, args);
+/// The arguments of one script: who runs it stands in front.
+class Args {
+ public:
+  Args(const WorkerConfig& config, std::size_t more) {
+    words_.reserve(3 + more);
+    add(config.group).add(config.consumer).add(config.token);
+  }
+
+  Args& add(std::string_view word) {
+    words_.emplace_back(word);
+    return *this;
+  }
+  Args& add(std::uint64_t number) { return add(std::string_view{fmt::to_string(number)}); }
+  Args& add(Milliseconds time) { return add(std::string_view{fmt::to_string(time.count())}); }
+  Args& add(StreamId id) { return add(std::string_view{id.to_string()}); }
+
+  Reply run(Eval eval, std::string_view command, const Script& script,
+            const WorkerConfig& config) const {
+    const std::array<std::string_view, 3> keys{config.key, config.record, config.letters.stream};
+    const std::vector<std::string_view> args{words_.begin(), words_.end()};
+    return eval({.command = command, .key = config.key}, script,
+                std::span{keys}.first(config.letters.to_stream() ? 3 : 2), args);
+  }
+
+ private:
+  std::vector<std::string> words_;
+};
+
+/// The limit of the dead letters, as the scripts take it.
+std::string letter_limit(const WorkerConfig& config) {
+  if (!config.letters.to_stream()) return "-";
+  return config.letters.max_length ? fmt::to_string(*config.letters.max_length) : std::string{};
 }
 
-/// The reply of take.lua and recover.lua: that of XAUTOCLAIM, and a fourth slot.
+/// The reply of take.lua and retake.lua: that of XAUTOCLAIM, and two more slots.
 Taken decode_taken(Reply reply) {
   std::vector<std::uint64_t> deliveries;
   for (const ReplyView count : reply.root()[3]) deliveries.push_back(decode::count(count));
+  auto unwritten = decode::ids(reply.root()[4]);
   AutoclaimPage page = decode::autoclaim(std::move(reply));
   if (page.claimed.size() != deliveries.size()) {
     throw ProtocolError{"a script answered with other counts than entries"};
@@ -30,64 +61,157 @@ Taken decode_taken(Reply reply) {
   return {.entries = std::move(page.claimed),
           .deliveries = std::move(deliveries),
           .deleted_ids = std::move(page.deleted_ids),
-          .next_cursor = page.next_cursor};
+          .next_cursor = page.next_cursor,
+          .unwritten = std::move(unwritten)};
 }
 
-}  // namespace
-
-Taken take(Eval eval, const Consumer& consumer, Milliseconds min_idle, StreamId cursor,
-           std::size_t count) {
-  const auto idle = fmt::to_string(min_idle.count());
-  const auto start = cursor.to_string();
-  const auto limit = fmt::to_string(count);
-  const std::array<std::string_view, 5> args{consumer.group, consumer.name, idle, start, limit};
-  return decode_taken(run(eval, "XAUTOCLAIM (by script)", kTakeScript, consumer, args));
-}
-
-Taken recover(Eval eval, const Consumer& consumer, StreamId after, std::size_t count) {
-  const auto start = after == StreamId{} ? std::string{"-"} : fmt::format("({}", after.to_string());
-  const auto limit = fmt::to_string(count);
-  const std::array<std::string_view, 4> args{consumer.group, consumer.name, start, limit};
-  return decode_taken(run(eval, "XPENDING (by script)", kRecoverScript, consumer, args));
-}
-
-std::vector<Holding> hold(Eval eval, const Consumer& consumer, Milliseconds idle,
-                          std::span<const Hold> holds) {
-  std::vector<std::string> words{fmt::to_string(idle.count())};
-  words.reserve(1 + 3 * holds.size());
-  for (const Hold& hold : holds) {
-    words.push_back(hold.id.to_string());
-    words.push_back(fmt::to_string(hold.expected));
-    words.push_back(fmt::to_string(hold.next));
-  }
-  std::vector<std::string_view> args{consumer.group, consumer.name};
-  args.insert(args.end(), words.begin(), words.end());
-
-  const Reply reply = run(eval, "XCLAIM (by script)", kHoldScript, consumer, args);
+std::vector<Holding> decode_found(ReplyView answers, std::size_t asked) {
   std::vector<Holding> found;
-  found.reserve(holds.size());
-  for (const ReplyView answer : reply.root()) {
+  found.reserve(asked);
+  for (const ReplyView answer : answers) {
     found.push_back(answer.integer() == 1   ? Holding::kOurs
                     : answer.integer() == 2 ? Holding::kTrimmed
                                             : Holding::kNotOurs);
   }
-  if (found.size() != holds.size()) {
+  if (found.size() != asked) {
     throw ProtocolError{"a script answered for other entries than it was asked about"};
   }
   return found;
 }
 
-std::vector<StreamId> release(Eval eval, const Consumer& consumer, Milliseconds min_idle,
-                              std::span<const Hold> holds) {
-  std::vector<StreamId> released;
+Reply run_hold(Eval eval, const WorkerConfig& config, std::string_view min_idle,
+               std::span<const Hold> holds) {
+  Args args{config, 1 + 4 * holds.size()};
+  args.add(min_idle);
+  for (const Hold& hold : holds) {
+    args.add(hold.id).add(hold.expected).add(hold.next).add(hold.idle);
+  }
+  return args.run(eval, "XCLAIM (by script)", kHoldScript, config);
+}
+
+std::string milliseconds_of(std::optional<WallTime> time) {
+  if (!time) return {};
+  return fmt::to_string(std::chrono::duration_cast<Milliseconds>(time->time_since_epoch()).count());
+}
+
+}  // namespace
+
+Taken take(Eval eval, const WorkerConfig& config, StreamId cursor, std::size_t count,
+           std::span<const StreamId> held) {
+  Args args{config, 4 + held.size()};
+  args.add(config.min_idle).add(cursor).add(count).add(letter_limit(config));
+  for (const StreamId id : held) args.add(id);
+  return decode_taken(args.run(eval, "XAUTOCLAIM (by script)", kTakeScript, config));
+}
+
+std::vector<Pending> list_own(Connection& connection, const WorkerConfig& config, StreamId after,
+                              std::size_t count, const CallSpec& spec) {
+  PendingQuery query{.count = count, .consumer = config.consumer};
+  if (after != StreamId{}) query.start = RangeStart::after(after);
+  const Reply reply = connection.call(spec, [&](RequestBuffer& request) {
+    commands::xpending_entries(request, config.key, config.group, query);
+  });
+  std::vector<Pending> own;
+  for (const PendingEntry& entry : decode::pending_entries(reply.root())) {
+    own.push_back(
+        {entry.id, static_cast<std::uint64_t>(std::max<std::int64_t>(entry.deliveries, 0))});
+  }
+  return own;
+}
+
+Taken retake(Eval eval, const WorkerConfig& config, std::span<const Pending> pending) {
+  Args args{config, 1 + 2 * pending.size()};
+  args.add(letter_limit(config));
+  for (const Pending& entry : pending) args.add(entry.id).add(entry.deliveries);
+  return decode_taken(args.run(eval, "XCLAIM (by script)", kRetakeScript, config));
+}
+
+std::vector<Holding> hold(Eval eval, const WorkerConfig& config, std::span<const Hold> holds) {
+  std::vector<Holding> found;
   for (std::size_t at = 0; at < holds.size(); at += kMostIds) {
     const auto some = holds.subspan(at, std::min(kMostIds, holds.size() - at));
-    const auto found = hold(eval, consumer, min_idle, some);
-    for (std::size_t i = 0; i < some.size(); ++i) {
-      if (found[i] == Holding::kOurs) released.push_back(some[i].id);
-    }
+    const Reply reply = run_hold(eval, config, {}, some);
+    const auto answers = decode_found(reply.root()[0], some.size());
+    found.insert(found.end(), answers.begin(), answers.end());
   }
-  return released;
+  return found;
+}
+
+Renewal renew(Eval eval, const WorkerConfig& config, std::span<const Hold> holds) {
+  const auto min_idle = fmt::to_string(config.min_idle.count());
+  const Reply reply = run_hold(eval, config, min_idle, holds);
+  Renewal renewal{.found = decode_found(reply.root()[0], holds.size()),
+                  .pending = static_cast<std::size_t>(decode::count(reply.root()[1]))};
+  std::string_view mark = reply.root()[2].text();
+  const bool just_before = mark.starts_with('(');
+  if (just_before) mark.remove_prefix(1);
+  if (const auto id = StreamId::try_parse(mark)) {
+    renewal.mark = just_before && *id != StreamId{} ? id->prev() : *id;
+  }
+  return renewal;
+}
+
+std::vector<std::string> letter_head(const WorkerConfig& config, const Settlement& settlement) {
+  return {"dlq_stream",
+          config.key,
+          "dlq_id",
+          settlement.work.ticket.id.to_string(),
+          "dlq_group",
+          config.group,
+          "dlq_consumer",
+          config.consumer,
+          "dlq_attempts",
+          fmt::to_string(settlement.attempts),
+          "dlq_failed_ms",
+          milliseconds_of(settlement.failed),
+          "dlq_first_failed_ms",
+          milliseconds_of(settlement.work.first_failed),
+          "dlq_reason",
+          settlement.reason};
+}
+
+Buried bury(Eval eval, const WorkerConfig& config, const Burial& burial) {
+  const Settlement& what = burial.settlement;
+  const Entry& entry = what.work.entry;
+  Args args{config, 8 + 2 * entry.size()};
+  args.add(what.work.ticket.id).add(what.work.deliveries).add(what.attempts);
+  args.add(milliseconds_of(what.failed)).add(milliseconds_of(what.work.first_failed));
+  args.add(what.reason).add(letter_limit(config));
+  switch (burial.payload) {
+    case Burial::Payload::kGiven:
+      args.add("given");
+      for (const auto& [name, value] : entry) args.add(name).add(value);
+      break;
+    case Burial::Payload::kInStream:
+      args.add("stream");
+      break;
+    case Burial::Payload::kWritten:
+      args.add("written");
+      break;
+  }
+  const Reply reply = args.run(eval, "XADD (dead letter, by script)", kBuryScript, config);
+  const ReplyView answer = reply.root();
+  if (answer.is_integer()) return answer.integer() == 1 ? Buried::kBuried : Buried::kNotOurs;
+  server_error(answer.text(), {.command = "XADD", .key = config.letters.stream}).raise();
+}
+
+Opened open(Eval eval, const WorkerConfig& config, const std::optional<Remaking>& again) {
+  Args args{config, 6};
+  const auto start = config.group_start.id();
+  args.add(start ? start->to_string() : std::string{"$"}).add(config.min_idle);
+  args.add(config.lease_renew_every * 3 / 2).add(random_word());
+  args.add(again ? again->making : std::string{});
+  args.add(again ? again->position.to_string() : std::string{});
+  const Reply reply = args.run(eval, "XGROUP CREATE (by script)", kOpenScript, config);
+  const ReplyView root = reply.root();
+  return {.made = root[0].integer() == 1,
+          .making = std::string{root[1].text()},
+          .position = StreamId::try_parse(root[2].text()).value_or(StreamId{}),
+          .name_was_free = root[3].integer() == 1};
+}
+
+void leave(Eval eval, const WorkerConfig& config) {
+  Args{config, 0}.run(eval, "XGROUP DELCONSUMER (by script)", kLeaveScript, config);
 }
 
 }  // namespace millrace::detail::scripts

@@ -5,68 +5,115 @@
 #include "core/clock.hpp"
 #include "core/function_ref.hpp"
 #include "net/connection.hpp"
+#include "worker/config.hpp"
+#include "worker/ledger.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 /// The worker's server-side scripts as functions. All that changes the pending list, besides
-/// XREADGROUP and XACK, is here.
+/// XREADGROUP and XACK, is here. Each is a compare-and-set: it names the owner, the owner's token
+/// and the delivery count that it expects, and changes nothing where they differ.
 namespace millrace::detail::scripts {
 
 /// Runs a script somewhere: on a Connection, or on one that a Pool lends.
 using Eval = FunctionRef<Reply(const CallSpec&, const Script&, std::span<const std::string_view>,
                                std::span<const std::string_view>)>;
 
-/// Whose entries.
-struct Consumer {
-  std::string_view key;
-  std::string_view group;
-  std::string_view name;
-};
-
 /// A page of entries that are ours now, with how often each had been delivered.
 struct Taken {
   EntryBatch entries{};
   std::vector<std::uint64_t> deliveries{};
   std::vector<StreamId> deleted_ids{};
-  StreamId next_cursor{};  ///< 0-0: that was the end.
+  StreamId next_cursor{};             ///< 0-0: that was the end.
+  std::vector<StreamId> unwritten{};  ///< Of the deleted ones, those whose dead letter is missing.
 };
 
 /// Most ids of one call, so that no script keeps the server busy for long.
 inline constexpr std::size_t kMostIds = 64;
 
-/// Takes over what has been idle for `min_idle`, from `cursor` on. Counts are kept.
-Taken take(Eval eval, const Consumer& consumer, Milliseconds min_idle, StreamId cursor,
-           std::size_t count);
+/// Takes over what has been idle for `min_idle`, from `cursor` on. Counts are kept. What is `held`
+/// here gets no dead letter if it is found to be trimmed.
+Taken take(Eval eval, const WorkerConfig& config, StreamId cursor, std::size_t count,
+           std::span<const StreamId> held);
 
-/// Our own pending entries after `after`. Counts and idle times are kept: hold() what is taken.
-Taken recover(Eval eval, const Consumer& consumer, StreamId after, std::size_t count);
+/// Our own pending entries after `after`, as they are listed. One read, nothing is changed.
+std::vector<Pending> list_own(Connection& connection, const WorkerConfig& config, StreamId after,
+                              std::size_t count, const CallSpec& spec);
 
-/// One entry that we think is ours, `expected` times delivered: from now on `next` times.
+/// Takes these in hand again; counts are kept. What is not ours any more is left out. At most
+/// kMostIds.
+Taken retake(Eval eval, const WorkerConfig& config, std::span<const Pending> pending);
+
+/// One entry that we think is ours, `expected` times delivered: from now on `next` times, and idle
+/// for so long.
 struct Hold {
   StreamId id{};
   std::uint64_t expected = 0;
   std::uint64_t next = 0;
+  Milliseconds idle{0};
 };
 
 /// What hold() found for one entry.
 enum class Holding : std::uint8_t {
   kNotOurs,  ///< A peer's, or acknowledged, or its count is another one.
   kOurs,
-  kTrimmed,  ///< Ours, but no longer in the stream. It stays pending until it is reaped.
+  kTrimmed,  ///< No longer in the stream. If it is pending it stays so until somebody reaps it.
 };
 
-/// Sets count and idle time of those that are still ours with the count that is expected. At most
-/// kMostIds.
-std::vector<Holding> hold(Eval eval, const Consumer& consumer, Milliseconds idle,
-                          std::span<const Hold> holds);
+/// Sets counts and idle times of those that are still ours. Any number, kMostIds a call.
+std::vector<Holding> hold(Eval eval, const WorkerConfig& config, std::span<const Hold> holds);
 
-/// Gives entries back: idle for `min_idle`, so that a peer takes them over at once. Returns the ids
-/// of those that were still ours.
-std::vector<StreamId> release(Eval eval, const Consumer& consumer, Milliseconds min_idle,
-                              std::span<const Hold> holds);
+/// What renew() learned.
+struct Renewal {
+  std::vector<Holding> found{};
+  std::size_t pending = 0;         ///< How many the server has under our name.
+  std::optional<StreamId> mark{};  ///< Up to here the whole group is done. None: it did not say.
+};
+
+/// hold(), and renews the worker's place in the group's record. At most kMostIds.
+Renewal renew(Eval eval, const WorkerConfig& config, std::span<const Hold> holds);
+
+/// What to put aside: see Settlement. `limit` is that of the dead letters.
+struct Burial {
+  const Settlement& settlement;
+  enum class Payload : std::uint8_t { kGiven, kInStream, kWritten } payload = Payload::kGiven;
+};
+
+enum class Buried : std::uint8_t { kBuried, kNotOurs };
+
+/// Writes the dead letter and acknowledges. Throws the server's error where that is refused.
+Buried bury(Eval eval, const WorkerConfig& config, const Burial& burial);
+
+/// The words that stand before the original fields in a dead letter.
+std::vector<std::string> letter_head(const WorkerConfig& config, const Settlement& settlement);
+
+/// Most fields that a script can pass on.
+inline constexpr std::size_t kMostFields = 3'900;
+
+/// What open() found or made.
+struct Opened {
+  bool made = false;  ///< Or set back.
+  std::string making{};
+  StreamId position{};
+  bool name_was_free = true;
+};
+
+/// A group that was missing, to be made again.
+struct Remaking {
+  std::string making{};  ///< The one we knew.
+  StreamId position{};
+};
+
+/// Makes the group where it is missing, and takes the consumer's name.
+Opened open(Eval eval, const WorkerConfig& config, const std::optional<Remaking>& again);
+
+/// Gives the name free, and removes the consumer if nothing is pending for it.
+void leave(Eval eval, const WorkerConfig& config);
 
 }  // namespace millrace::detail::scripts

@@ -2,6 +2,7 @@
 
 #include "core/clock.hpp"
 #include "net/pool.hpp"
+#include "worker/company.hpp"
 #include "worker/config.hpp"
 #include "worker/events.hpp"
 #include "worker/group.hpp"
@@ -22,6 +23,7 @@ struct Shared {
   Status& status;
   Group& group;
   ReadGate& gate;
+  Company& company;
   const Clock& clock;
 };
 

@@ -4,19 +4,22 @@
 
 namespace millrace::detail {
 
-WorkerStats Counters::snapshot(std::size_t in_flight) const {
+WorkerStats Counters::snapshot(std::size_t in_flight, std::size_t queued_bytes) const {
   const auto read = [](const std::atomic<std::uint64_t>& counter) {
     return counter.load(std::memory_order_relaxed);
   };
   return {.delivered = read(delivered),
           .succeeded = read(succeeded),
           .failed = read(failed),
+          .retried = read(retried),
+          .dead_lettered = read(dead_lettered),
           .reclaimed = read(reclaimed),
           .released = read(released),
           .leases_lost = read(leases_lost),
           .trimmed = read(trimmed),
           .reconnects = std::max<std::uint64_t>(read(connections), 1) - 1,
-          .in_flight = in_flight};
+          .in_flight = in_flight,
+          .queued_bytes = queued_bytes};
 }
 
 }  // namespace millrace::detail

@@ -13,13 +13,15 @@ struct Counters {
   std::atomic<std::uint64_t> delivered{0};
   std::atomic<std::uint64_t> succeeded{0};
   std::atomic<std::uint64_t> failed{0};
+  std::atomic<std::uint64_t> retried{0};
+  std::atomic<std::uint64_t> dead_lettered{0};
   std::atomic<std::uint64_t> reclaimed{0};
   std::atomic<std::uint64_t> released{0};
   std::atomic<std::uint64_t> leases_lost{0};
   std::atomic<std::uint64_t> trimmed{0};
   std::atomic<std::uint64_t> connections{0};
 
-  WorkerStats snapshot(std::size_t in_flight) const;
+  WorkerStats snapshot(std::size_t in_flight, std::size_t queued_bytes) const;
 };
 
 /// Adds without asking for an order.

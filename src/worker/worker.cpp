@@ -21,7 +21,8 @@ bool has_ended(WorkerState state) {
 
 }  // namespace
 
-Worker::Worker(const EventStream& stream, const WorkerOptions& options, Handler handler)
+Worker::Worker(const EventStream& stream, const WorkerOptions& options,
+               Handling::AnyHandler handler)
     : stream_{stream},
       config_{resolve(options, stream_)},
       events_{options.observer},
@@ -33,12 +34,18 @@ Worker::Worker(const EventStream& stream, const WorkerOptions& options, Handler 
               .status = status_,
               .group = group_,
               .gate = gate_,
+              .company = Company::of_process(),
               .clock = clock_},
-      handling_{config_, std::move(handler), ledger_, counters_, events_, clock_},
-      reader_{shared_, handling_, [this](TimePoint due) { keeper_.wake(due); }} {}
+      handling_{shared_, std::move(handler), [this](TimePoint due) { keeper_.wake(due); }},
+      reader_{shared_, handling_, [this](TimePoint due) { keeper_.wake(due); }},
+      keeper_{shared_,
+              {.recover = [this] { reader_.recover_soon(); },
+               .interrupt = [this] { reader_.interrupt(); },
+               .fail = [this](const Error& error) { fail(error); }}} {}
 
 Worker::~Worker() {
   request_stop();
+  keeper_.abandon();
   while (!wait_until_ended(after(clock_.now(), kSayWaitingEvery))) {
     events_.log(Observer::LogLevel::kWarning,
                 fmt::format("still waiting for {} handler calls of '{}' to return",
@@ -58,20 +65,29 @@ void Worker::start() {
   status_.move_to(WorkerState::kStarting);
 
   std::lock_guard lock{lifecycle_};
+  const std::size_t handlers = config_.concurrency > 1 ? config_.concurrency : 0;
   try {
-    keeping_ = std::thread{[this] { keep_until_read(); }};
+    threads_.reserve(2 + handlers);
+    threads_.emplace_back([this] { keep_until_done(); });
   } catch (...) {
     ended_ = true;  // or everybody would wait for a thread that there is not
     ended_changed_.notify_all();
     throw;
   }
+  working_ = 1;  // or the first to end would find itself the last
   try {
-    reading_ = std::thread{[this] { read_until_stopped(); }};
+    threads_.emplace_back([this] { read_until_stopped(); });
+    ++working_;
+    for (std::size_t i = 0; i < handlers; ++i) {
+      threads_.emplace_back([this] { handle_until_stopped(); });
+      ++working_;
+    }
   } catch (...) {
     stop_.request_stop();
-    keeper_.reader_ended(false);
+    if (--working_ == 0) keeper_.work_ended(false);
     throw;
   }
+  --working_;
 }
 
 void Worker::read_until_stopped() {
@@ -80,22 +96,60 @@ void Worker::read_until_stopped() {
   } catch (const std::exception& error) {
     status_.fail(ProtocolError{fmt::format("the worker ended: {}", error.what())});
   }
-  keeper_.reader_ended(reader_.was_connected());
+  stop_.request_stop();  // it may have ended by itself
+  thread_ended();
 }
 
-void Worker::keep_until_read() {
+void Worker::handle_until_stopped() {
+  const auto run = [this](auto&&... args) { return shared_.pool.eval(args...); };
+  std::vector<Work> works;
+  while (auto first = ledger_.wait_for_next(stop_.get_token(), clock_)) {
+    works.clear();
+    works.push_back(std::move(*first));
+    while (works.size() < handling_.entries_a_call()) {
+      auto next = ledger_.next(clock_.now());
+      if (!next) break;
+      works.push_back(std::move(*next));
+    }
+    try {
+      handling_.handle(works, run);
+    } catch (const std::exception& error) {
+      // It was not started, and comes back by recovery.
+      events_.log(Observer::LogLevel::kWarning, error.what());
+      reader_.recover_soon();
+    }
+  }
+  thread_ended();
+}
+
+void Worker::thread_ended() {
+  {
+    std::lock_guard lock{lifecycle_};
+    if (--working_ > 0) return;
+  }
+  keeper_.work_ended(reader_.was_connected());
+}
+
+void Worker::keep_until_done() {
   try {
     keeper_.run(stop_.get_token());
   } catch (const std::exception& error) {
-    status_.fail(ProtocolError{fmt::format("the worker ended: {}", error.what())});
-    stop_.request_stop();
+    fail(ProtocolError{fmt::format("the worker ended: {}", error.what())});
     reader_.interrupt();
-    reading_.join();
+    std::unique_lock lock{lifecycle_};
+    ended_changed_.wait(lock, [this] { return working_ == 0; });
   }
   status_.move_to(WorkerState::kStopped);
   std::lock_guard lock{lifecycle_};
   ended_ = true;
   ended_changed_.notify_all();
+}
+
+void Worker::fail(const Error& error) {
+  if (status_.fail(error)) events_.log(Observer::LogLevel::kError, error.what());
+  handling_.drain();
+  handling_.give_up();
+  stop_.request_stop();
 }
 
 void Worker::request_stop() noexcept {
@@ -110,7 +164,7 @@ StopReport Worker::stop(Milliseconds drain) {
   StopReport report;
   if (wait_until_ended(after(clock_.now(), drain))) {
     join();
-    report.released = reader_.released();
+    report.released = keeper_.released();
     std::lock_guard lock{lifecycle_};
     report.released.insert(report.released.end(), released_by_reaping_.begin(),
                            released_by_reaping_.end());
@@ -133,15 +187,12 @@ bool Worker::wait_until_ended(TimePoint deadline) {
 }
 
 void Worker::join() {
-  std::thread reading;
-  std::thread keeping;
+  std::vector<std::thread> threads;
   {
     std::lock_guard lock{lifecycle_};
-    reading.swap(reading_);
-    keeping.swap(keeping_);
+    threads.swap(threads_);
   }
-  if (reading.joinable()) reading.join();
-  if (keeping.joinable()) keeping.join();
+  for (std::thread& thread : threads) thread.join();
 }
 
 void Worker::pause() { reader_.set_paused(true); }
@@ -186,45 +237,66 @@ ReapReport Worker::reap() {
 
 void Worker::reap_page(ReapReport& report, StreamId& cursor) {
   const auto run = [this](auto&&... args) { return shared_.pool.eval(args...); };
-  // Acknowledgements that failed in an earlier page: without start() nobody else sends them.
-  Acknowledging{shared_, kMostAcks}.send(
-      [this](auto&&... args) { return shared_.pool.pipeline(args...); });
+  settle_without_keeper();  // what failed in an earlier page
   const TimePoint sent_at = clock_.now();
-  const auto taken = scripts::take(run, handling_.consumer(), config_.min_idle, cursor,
-                                   std::min(config_.prefetch, scripts::kMostIds));
+  auto taken = scripts::take(run, config_, cursor, std::min(config_.prefetch, scripts::kMostIds),
+                             ledger_.held_ids());
   cursor = taken.next_cursor;
   report.deleted_ids.insert(report.deleted_ids.end(), taken.deleted_ids.begin(),
                             taken.deleted_ids.end());
-  const auto batch = hold_taken(shared_, taken, sent_at);
-  report.claimed += batch.size();
+  const auto tickets = hold_taken(shared_, std::move(taken), sent_at, Starter::kCaller);
+  report.claimed += tickets.size();
 
   AckBatch done;
-  auto work = batch.begin();
+  std::vector<Work> works;
+  auto next = tickets.begin();
   try {
-    for (; work != batch.end(); ++work) {
-      const auto result = handling_.handle(*work, run);
-      if (result == Handling::Result::kNotStarted) break;
-      if (result == Handling::Result::kSucceeded) ledger_.finish_into(done, work->ticket);
+    while (next != tickets.end() && !stop_.stop_requested()) {
+      works.clear();
+      while (next != tickets.end() && works.size() < handling_.entries_a_call()) {
+        if (auto work = ledger_.start(*next++, stop_.get_token()))
+          works.push_back(std::move(*work));
+      }
+      if (!works.empty()) handling_.handle(works, run, &done);
     }
   } catch (...) {
     ledger_.settle(done, false);
     keeper_.wake(clock_.now());
-    let_go(shared_, {work + 1, batch.end()});
+    for (; next != tickets.end(); ++next) ledger_.drop(*next);
     throw;
   }
   // Whichever of the two fails, the ledger hears of the other's entries.
   Acknowledging acks{shared_, std::move(done)};
-  give_back(let_go(shared_, {work, batch.end()}));
+  give_back(ledger_.withdraw(tickets));
   acks.send([this](auto&&... args) { return shared_.pool.pipeline(args...); });
   report.processed += acks.acknowledged();
+  settle_without_keeper();
 }
 
-void Worker::give_back(const std::vector<scripts::Hold>& unstarted) {
-  const auto run = [this](auto&&... args) { return shared_.pool.eval(args...); };
-  const auto released = scripts::release(run, handling_.consumer(), config_.min_idle, unstarted);
-  count(counters_.released, released.size());
+void Worker::settle_without_keeper() {
+  {
+    std::lock_guard lock{lifecycle_};
+    if (started_ && !ended_) return;
+  }
+  const auto pipeline = [this](auto&&... args) { return shared_.pool.pipeline(args...); };
+  Acknowledging{shared_, kMostAcks}.send(pipeline);
+  const auto eval = [this](auto&&... args) { return shared_.pool.eval(args...); };
+  Settling settling{shared_};
+  settling.settle({.eval = eval, .pipeline = pipeline});
+  if (settling.refusal()) settling.refusal()->raise();
+}
+
+void Worker::give_back(const std::vector<Work>& unstarted) {
+  if (unstarted.empty()) return;
+  const auto holds = giving_back(config_, unstarted);
+  const auto found =
+      scripts::hold([this](auto&&... args) { return shared_.pool.eval(args...); }, config_, holds);
   std::lock_guard lock{lifecycle_};
-  released_by_reaping_.insert(released_by_reaping_.end(), released.begin(), released.end());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (found[i] != scripts::Holding::kOurs) continue;
+    released_by_reaping_.push_back(holds[i].id);
+    count(counters_.released);
+  }
 }
 
 void Worker::refuse_inside_handler(const char* call) const {

@@ -23,13 +23,14 @@
 
 namespace millrace::detail {
 
-/// What a ConsumerWorker is: its parts, its two threads, and their start and end.
+/// What a ConsumerWorker is: its parts, its threads, and their start and end.
 ///
-/// Invariant: the keeper's thread outlives the reader's. Threads are started once and joined, never
-/// detached; `lifecycle_` orders start, stop and the end, and no callback runs with it held.
+/// Invariant: the keeper's thread outlives those that read and handle. Threads are started once and
+/// joined, never detached; `lifecycle_` orders start, stop and the end, and no callback runs with
+/// it held.
 class Worker {
  public:
-  Worker(const EventStream& stream, const WorkerOptions& options, Handler handler);
+  Worker(const EventStream& stream, const WorkerOptions& options, Handling::AnyHandler handler);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   ~Worker();
@@ -44,7 +45,7 @@ class Worker {
 
   WorkerState state() const { return status_.state(); }
   std::optional<Error> failure() const { return status_.failure(); }
-  WorkerStats stats() const { return counters_.snapshot(ledger_.size()); }
+  WorkerStats stats() const { return counters_.snapshot(ledger_.size(), ledger_.queued_bytes()); }
   const std::string& consumer() const noexcept { return config_.consumer; }
 
  private:
@@ -61,18 +62,24 @@ class Worker {
   };
 
   void read_until_stopped();
-  void keep_until_read();
+  void handle_until_stopped();
+  void keep_until_done();
+  void thread_ended();
+  void fail(const Error& error);
   bool wait_until_ended(TimePoint deadline);
   void join();
   void reap_page(ReapReport& report, StreamId& cursor);
-  void give_back(const std::vector<scripts::Hold>& unstarted);
+  void settle_without_keeper();
+  void give_back(const std::vector<Work>& unstarted);
   void refuse_inside_handler(const char* call) const;
 
   const EventStream stream_;
   const WorkerConfig config_;
   const Clock& clock_ = Clock::system();
   const Events events_;
-  Ledger ledger_;
+  Ledger ledger_{{.prefetch = config_.prefetch,
+                  .prefetch_bytes = config_.prefetch_bytes,
+                  .min_idle = config_.min_idle}};
   Counters counters_;
   Status status_{events_};
   Group group_{config_};
@@ -80,7 +87,7 @@ class Worker {
   const Shared shared_;
   Handling handling_;
   Reader reader_;
-  Keeper keeper_{shared_, reader_};
+  Keeper keeper_;
   std::stop_source stop_;
 
   std::mutex lifecycle_;
@@ -88,9 +95,9 @@ class Worker {
   bool started_ = false;
   int reaping_ = 0;
   std::vector<StreamId> released_by_reaping_;
+  std::size_t working_ = 0;  // threads that read or handle
   bool ended_ = false;
-  std::thread reading_;
-  std::thread keeping_;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace millrace::detail

@@ -1,25 +1,51 @@
--- Compare-and-set on entries that this consumer holds: each id is changed only if the consumer
--- still owns it with the delivery count that it expects. A late copy from a closed connection, or
--- an entry that a peer has taken, changes nothing. Nor is an entry changed that is no longer in the
--- stream: XCLAIM would drop it from the pending list without a word, where the reaper reports it.
+-- Renews, starts, parks and releases: sets idle time and delivery count of entries that this
+-- consumer holds. Each is changed only if the consumer still owns it with the count that it
+-- expects, so a late copy from a closed connection, or an entry that a peer has taken, changes
+-- nothing. Nor is an entry changed that is no longer in the stream: XCLAIM would drop it from the
+-- pending list without a word.
 --
--- KEYS: stream. ARGV: group, consumer, idle to set in ms, then id, expected count, new count, ...
--- Answers a list with 1 (changed), 0 (not ours) or 2 (ours, but no longer in the stream) for each id.
-local stream, group, consumer, idle = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
+-- ARGV: min_idle in ms to renew the worker's place in the record, or ''; then id, expected count,
+-- new count, idle time to set in ms, ...
+-- Answers {{1 (changed), 0 (not ours) or 2 (no longer in the stream) for each id}}, and where the
+-- record is renewed {how many are pending for this consumer, the group's low-water mark or ''}.
+local error = superseded()
+if error then return error end
+
 local answers = {}
-for i = 4, #ARGV, 3 do
+for i = 5, #ARGV, 4 do
   local id = ARGV[i]
-  local pending = redis.call('XPENDING', stream, group, id, id, 1)[1]
-  if pending and pending[2] == consumer and pending[4] == tonumber(ARGV[i + 1]) then
-    if #redis.call('XRANGE', stream, id, id) == 0 then
-      answers[#answers + 1] = 2
-    else
-      redis.call('XCLAIM', stream, group, consumer, 0, id,
-                 'IDLE', idle, 'RETRYCOUNT', ARGV[i + 2], 'JUSTID')
-      answers[#answers + 1] = 1
-    end
-  else
-    answers[#answers + 1] = 0
+  local pending = pending_entry(id)
+  local answer = 0
+  if (not pending or pending[2] == consumer) and not entry_of(id) then
+    answer = 2
+  elseif pending and pending[2] == consumer and pending[4] == tonumber(ARGV[i + 1]) then
+    redis.call('XCLAIM', stream, group, consumer, 0, id,
+               'IDLE', ARGV[i + 3], 'RETRYCOUNT', ARGV[i + 2], 'JUSTID')
+    answer = 1
+  end
+  answers[#answers + 1] = answer
+end
+if ARGV[4] == '' then return {answers} end
+
+local now = now_ms()
+redis.call('HSET', record, 'min_idle', ARGV[4], 'renewed', now)
+if token ~= '' then redis.call('HSET', record, 'token:' .. consumer, token, 'at:' .. consumer, now) end
+
+-- Up to here the whole group is done: just before its lowest pending entry, or where it has read to.
+local summary = redis.call('XPENDING', stream, group)
+local mark, ours = '', 0
+for _, owner in ipairs(summary[4] or {}) do
+  if owner[1] == consumer then ours = tonumber(owner[2]) end
+end
+if summary[1] > 0 then
+  mark = '(' .. summary[2]
+else
+  local groups = redis.pcall('XINFO', 'GROUPS', stream)  -- a user may not be allowed to ask
+  for _, fields in ipairs(groups.err and {} or groups) do
+    local info = {}
+    for i = 1, #fields, 2 do info[fields[i]] = fields[i + 1] end
+    if info.name == group then mark = info['last-delivered-id'] end
   end
 end
-return answers
+if mark ~= '' then redis.call('HSET', record, 'mark', mark) end
+return {answers, ours, mark}

@@ -1,0 +1,55 @@
+-- Stands in front of each script of this folder.
+--
+-- KEYS: the stream, the group's record, and the stream of its dead letters.
+-- ARGV: group, consumer, token ('' if nobody else can have the consumer's name), and what each
+-- script says.
+local stream, record, dead_letters = KEYS[1], KEYS[2], KEYS[3]
+local group, consumer, token = ARGV[1], ARGV[2], ARGV[3]
+
+-- A server that is out of memory lets a script write what needs some only after a first write that
+-- needs none. This one changes nothing.
+redis.call('XACK', stream, group, '0-0')
+
+local function now_ms()
+  local time = redis.call('TIME')
+  return string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+end
+
+-- The error that ends a worker whose name a newer one has taken, or nil.
+local function superseded()
+  if token == '' then return nil end
+  local holder = redis.call('HGET', record, 'token:' .. consumer)
+  if not holder or holder == token then return nil end
+  return redis.error_reply('SUPERSEDED a newer worker has taken the consumer name ' .. consumer)
+end
+
+-- What is pending under this id {id, owner, idle, count}, or nil.
+local function pending_entry(id)
+  return redis.call('XPENDING', stream, group, id, id, 1)[1]
+end
+
+local function entry_of(id)
+  return redis.call('XRANGE', stream, id, id)[1]
+end
+
+-- Writes a dead letter with `fields` after its own ones. True, or why it could not be written.
+local function write_dead_letter(letter, fields)
+  if letter.cap ~= '' and redis.call('XLEN', dead_letters) >= tonumber(letter.cap) then
+    return 'FULL the stream of dead letters has reached its limit'
+  end
+  local words = {'dlq_stream', stream, 'dlq_id', letter.id, 'dlq_group', group,
+                 'dlq_consumer', letter.consumer, 'dlq_attempts', letter.attempts,
+                 'dlq_failed_ms', letter.failed, 'dlq_first_failed_ms', letter.first_failed,
+                 'dlq_reason', letter.reason}
+  for _, word in ipairs(fields) do words[#words + 1] = word end
+  local written = redis.pcall('XADD', dead_letters, '*', unpack(words))
+  return type(written) == 'string' or written.err or 'ERR the dead letter was not written'
+end
+
+-- The dead letter of an entry whose payload is gone. Where `cap` is false, there are none.
+local function bury_trimmed(id, owner, attempts, cap)
+  if not cap then return true end
+  return write_dead_letter({id = id, consumer = owner, attempts = attempts, failed = now_ms(),
+                            first_failed = '', cap = cap,
+                            reason = 'trimmed: deleted from the stream while it was pending'}, {})
+end

@@ -1,0 +1,32 @@
+-- Takes pending entries of this consumer in hand again, each by its id and the delivery count that
+-- it is expected to have; counts are kept. One that is a peer's, or was acknowledged, is left out.
+-- One that is no longer in the stream is acknowledged, with a dead letter.
+--
+-- ARGV: limit of the dead letters ('-': there are none), then id, expected count, ...
+-- Answers as take.lua does; the cursor is 0-0.
+local error = superseded()
+if error then return error end
+
+local cap = ARGV[4] ~= '-' and ARGV[4]
+local entries, deleted, deliveries, unwritten = {}, {}, {}, {}
+for i = 5, #ARGV, 2 do
+  local id = ARGV[i]
+  local pending = pending_entry(id)
+  if pending and pending[2] == consumer and pending[4] == tonumber(ARGV[i + 1]) then
+    local entry = entry_of(id)
+    if entry then
+      redis.call('XCLAIM', stream, group, consumer, 0, id,
+                 'IDLE', 0, 'RETRYCOUNT', pending[4], 'JUSTID')
+      entries[#entries + 1] = entry
+      deliveries[#deliveries + 1] = pending[4]
+    else
+      deleted[#deleted + 1] = id
+      if bury_trimmed(id, consumer, pending[4], cap) == true then
+        redis.call('XACK', stream, group, id)
+      else
+        unwritten[#unwritten + 1] = id
+      end
+    end
+  end
+end
+return {'0-0', entries, deleted, deliveries, unwritten}

@@ -1,0 +1,167 @@
+#include "worker/settling.hpp"
+
+#include "net/deadline.hpp"
+#include "protocol/commands.hpp"
+#include "protocol/decode.hpp"
+#include "protocol/server_error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace millrace::detail {
+namespace {
+
+/// What waits is done in pieces of so many.
+constexpr std::size_t kMostSettlements = scripts::kMostIds;
+
+DeadLetter letter_of(const WorkerConfig& config, const Settlement& burial) {
+  return {.stream = config.key,
+          .entry_id = burial.work.ticket.id,
+          .group = config.group,
+          .consumer = config.consumer,
+          .attempts = burial.attempts,
+          .failed_at = burial.failed,
+          .first_failed_at = burial.work.first_failed,
+          .reason = burial.reason,
+          .fields = burial.work.entry.to_owned().fields};
+}
+
+}  // namespace
+
+Milliseconds idle_until(TimePoint due, TimePoint now, Milliseconds min_idle) {
+  return std::max(min_idle - left_until(due, now), Milliseconds{0});
+}
+
+void Settling::settle(Server server) {
+  refusal_.reset();
+  for (std::size_t waiting = shared_.ledger.settlements(); waiting > 0;) {
+    auto some = shared_.ledger.take_settlements(std::min(waiting, kMostSettlements));
+    if (some.empty()) return;
+    waiting -= std::min(waiting, some.size());
+    const auto burials = std::stable_partition(some.begin(), some.end(), [](const Settlement& one) {
+      return one.kind == Settlement::Kind::kPark;
+    });
+    std::vector<Settlement> to_bury{std::make_move_iterator(burials),
+                                    std::make_move_iterator(some.end())};
+    some.erase(burials, some.end());
+    auto next = to_bury.begin();
+    try {
+      park(server, std::move(some));
+      while (next != to_bury.end()) bury(server, std::move(*next++));
+    } catch (...) {
+      for (; next != to_bury.end(); ++next) shared_.ledger.unsettled(std::move(*next));
+      throw;
+    }
+  }
+}
+
+void Settling::park(Server server, std::vector<Settlement> parks) {
+  if (parks.empty()) return;
+  const TimePoint now = shared_.clock.now();
+  std::vector<scripts::Hold> holds;
+  for (const Settlement& one : parks) {
+    holds.push_back({.id = one.work.ticket.id,
+                     .expected = one.work.deliveries,
+                     .next = one.work.deliveries,
+                     .idle = idle_until(one.due, now, shared_.config.min_idle)});
+  }
+  std::vector<scripts::Holding> found;
+  try {
+    found = scripts::hold(server.eval, shared_.config, holds);
+  } catch (...) {
+    for (Settlement& one : parks) shared_.ledger.unsettled(std::move(one));
+    throw;
+  }
+  for (std::size_t i = 0; i < parks.size(); ++i) {
+    if (found[i] == scripts::Holding::kTrimmed) {
+      // Nothing is there to wait in: it waits here, and is handled from memory.
+      shared_.ledger.rest_in_memory(parks[i]);
+    } else {
+      shared_.ledger.settled(parks[i], found[i] == scripts::Holding::kOurs);
+    }
+  }
+}
+
+void Settling::bury(Server server, Settlement burial) {
+  bool is_ours = true;
+  try {
+    is_ours = write(server, burial);
+  } catch (const ServerError& error) {
+    // The server refuses the letter alone: nothing is acknowledged, and others go on.
+    refusal_ = error;
+    return shared_.ledger.unsettled(std::move(burial));
+  } catch (...) {
+    shared_.ledger.unsettled(std::move(burial));
+    throw;
+  }
+  if (is_ours) tell_of(burial);
+  shared_.ledger.settled(burial, is_ours);
+}
+
+bool Settling::write(Server server, const Settlement& burial) {
+  using Payload = scripts::Burial::Payload;
+  const WorkerConfig& config = shared_.config;
+  const auto run = [&](Payload payload) {
+    return scripts::bury(server.eval, config, {.settlement = burial, .payload = payload}) ==
+           scripts::Buried::kBuried;
+  };
+  if (!config.letters.to_stream()) {
+    // Asked first, so that a sink hears of nothing that is a peer's.
+    const scripts::Hold hold{burial.work.ticket.id, burial.work.deliveries, burial.work.deliveries};
+    if (!burial.trimmed &&
+        scripts::hold(server.eval, config, {&hold, 1}).front() == scripts::Holding::kNotOurs) {
+      return false;
+    }
+    try {
+      config.letters.sink(letter_of(config, burial));
+    } catch (const std::exception& error) {
+      throw ServerError{fmt::format("the sink of dead letters threw: {}", error.what()), "ERR"};
+    } catch (...) {
+      throw ServerError{"the sink of dead letters threw", "ERR"};
+    }
+    return run(Payload::kWritten);
+  }
+  if (burial.work.entry.size() <= scripts::kMostFields) {
+    return run(burial.work.entry.deleted() ? Payload::kInStream : Payload::kGiven);
+  }
+  // More than a script can pass on: two steps, so a crash between them leaves a second letter.
+  const scripts::Hold hold{burial.work.ticket.id, burial.work.deliveries, burial.work.deliveries};
+  if (scripts::hold(server.eval, config, {&hold, 1}).front() == scripts::Holding::kNotOurs) {
+    return false;
+  }
+  write_large(server, burial);
+  return run(Payload::kWritten);
+}
+
+void Settling::write_large(Server server, const Settlement& burial) {
+  const std::string& key = shared_.config.letters.stream;
+  const auto head = scripts::letter_head(shared_.config, burial);
+  std::vector<Field> fields;
+  for (std::size_t i = 0; i + 1 < head.size(); i += 2) fields.emplace_back(head[i], head[i + 1]);
+  std::optional<Error> refused;
+  const PipelineResult result = server.pipeline(
+      {.command = "XADD (dead letter)", .key = key},
+      [&](RequestBuffer& request) {
+        commands::xadd(request, key, {}, fields, Fields{burial.work.entry});
+      },
+      [&](std::size_t /*index*/, Reply reply) {
+        if (reply.root().is_error()) {
+          refused = server_error(reply.root().text(), {.command = "XADD", .key = key});
+        }
+      });
+  if (result.error) result.error->raise();
+  if (refused) refused->raise();
+}
+
+void Settling::tell_of(const Settlement& burial) {
+  count(shared_.counters.dead_lettered);
+  const DeadLetter letter = letter_of(shared_.config, burial);
+  shared_.events.tell([&](Observer& observer) { observer.on_dead_letter(letter); });
+}
+
+}  // namespace millrace::detail

@@ -1,0 +1,47 @@
+#pragma once
+
+#include "core/function_ref.hpp"
+#include "net/connection.hpp"
+#include "worker/ledger.hpp"
+#include "worker/scripts.hpp"
+#include "worker/shared.hpp"
+
+#include <optional>
+#include <vector>
+
+namespace millrace::detail {
+
+/// Where commands go: a Connection, or one that a Pool lends for each.
+struct Server {
+  scripts::Eval eval;
+  FunctionRef<PipelineResult(const CallSpec&, WriteRequest, TakeReply)> pipeline;
+};
+
+/// Does on the server what the failures of handlers ask for: parks retries, writes dead letters.
+class Settling {
+ public:
+  explicit Settling(const Shared& shared) : shared_{shared} {}
+
+  /// All that waits. Throws what breaks the connection, and the error that a server answers to
+  /// parking. What could not be done waits again.
+  void settle(Server server);
+
+  /// Why the last dead letter that was tried could not be written: the others wait with it.
+  const std::optional<Error>& refusal() const noexcept { return refusal_; }
+
+ private:
+  void park(Server server, std::vector<Settlement> parks);
+  void bury(Server server, Settlement burial);
+  /// False: it is not ours any more.
+  bool write(Server server, const Settlement& burial);
+  void write_large(Server server, const Settlement& burial);
+  void tell_of(const Settlement& burial);
+
+  const Shared& shared_;
+  std::optional<Error> refusal_{};
+};
+
+/// Where a retry that is due then stands: idle for so long that a peer finds it at that time.
+Milliseconds idle_until(TimePoint due, TimePoint now, Milliseconds min_idle);
+
+}  // namespace millrace::detail
