@@ -88,7 +88,7 @@ bool Group::is_the_same_stream(Connection& connection, const StreamInfo& now) co
 std::optional<StreamId> Group::recorded_mark(Connection& connection) const {
   const Reply reply = connection.call(
       {.command = "HGET", .key = config_.record, .repeat = Repeat::kSafe},
-      [&](RequestBuffer& request) { request.command("HGET", 2).arg(config_.record).arg("mark"); });
+      [&](RequestBuffer& request) { request.command("HGET", 3).arg(config_.record).arg("mark"); });
   std::string_view mark = reply.root().text();
   const bool just_before = mark.starts_with('(');
   if (just_before) mark.remove_prefix(1);

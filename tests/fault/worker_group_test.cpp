@@ -131,8 +131,8 @@ TEST_F(WorkerGroupLoss, RepeatsNothingThatWasDoneWhenTheGroupWasLastLookedAt) {
   worker.start();
   ASSERT_TRUE(journal.wait_for(append_ids(10)));
   ASSERT_TRUE(nothing_is_pending());
-  const auto looks = calls_of("xinfo|groups");
-  ASSERT_TRUE(wait_until([&] { return calls_of("xinfo|groups") >= looks + 2; }));
+  const auto looks = calls_of("xinfo|stream");
+  ASSERT_TRUE(wait_until([&] { return calls_of("xinfo|stream") >= looks + 2; }));
 
   raw()("XGROUP", "DESTROY", "s", "g");
   EXPECT_TRUE(journal.wait_for(append_ids(3, 10)));

