@@ -37,6 +37,8 @@ class Group {
   /// mark as well.
   void renewed(TimePoint sent_at, std::optional<StreamId> mark);
   TimePoint renewed_at() const;
+  /// open() has succeeded.
+  bool is_open() const { return renewed_at() != TimePoint{}; }
 
   /// An entry of this stream was delivered.
   void seen(StreamId id);

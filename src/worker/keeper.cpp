@@ -106,6 +106,12 @@ void Keeper::tick() {
   // A server that cannot be reached is not to hold up the end for longer than handlers do.
   if (is_stopping_ && is_cut_off_ && shared_.ledger.running().empty()) return;
   try {
+    if (!is_open_) {
+      // There is nothing to renew before the reader has made sure of the group and the name.
+      is_open_ = shared_.group.is_open();
+      renew_at_ = is_open_ ? now : TimePoint::max();
+      connection();  // at once: a stop needs it as well
+    }
     if (now >= renew_at_) renew();
     if (is_stopping_) release();
     if (now >= settle_at_) settle();

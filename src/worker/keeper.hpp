@@ -86,7 +86,8 @@ class Keeper {
   FaultLog faults_;
   bool is_cut_off_ = false;  // The last attempt to reach the server failed.
   TimePoint retry_at_{};
-  TimePoint renew_at_{};   // At once: a stop needs the connection as well.
+  bool is_open_ = false;
+  TimePoint renew_at_{};
   TimePoint settle_at_{};  // Later than now where the last dead letter was refused.
   TimePoint stale_at_{};
   std::vector<scripts::Hold> unstarted_;  // to be given back

@@ -76,6 +76,7 @@ void Reader::open_group() {
   if (!shared_.group.open(*connection_)) recover_from_ = after(sent_at, config_.min_idle);
   shared_.group.renewed(sent_at, std::nullopt);
   group_is_open_ = true;
+  due_(sent_at);  // the keeper renews from now on
 }
 
 void Reader::renew_old_token() {

@@ -75,8 +75,11 @@ class WorkerTest : public ::testing::Test {
     raw()("XREADGROUP", "GROUP", "g", consumer, "COUNT", count, "STREAMS", "s", ">");
   }
 
-  /// How many entries are pending in the group.
-  std::int64_t pending() { return raw()("XPENDING", "s", "g")[0].integer; }
+  /// How many entries are pending in the group; -1 while there is none.
+  std::int64_t pending() {
+    const RawReply reply = raw()("XPENDING", "s", "g");
+    return reply.is_error() ? -1 : reply[0].integer;
+  }
   [[nodiscard]] bool nothing_is_pending() {
     return wait_until([this] { return pending() == 0; });
   }

@@ -48,6 +48,9 @@ class RecordingObserver : public Observer {
       deleted_.insert(deleted_.end(), deleted.begin(), deleted.end());
     });
   }
+  void on_dead_letter(const DeadLetter& letter) override {
+    note([&] { dead_letters_.push_back(letter.entry_id); });
+  }
   void on_lease_lost(StreamId id) override {
     note([&] { leases_lost_.push_back(id); });
   }
@@ -64,6 +67,7 @@ class RecordingObserver : public Observer {
   std::size_t acknowledged_while_pending() const { return copy(pending_); }
   std::vector<StreamId> reclaimed() const { return copy(reclaimed_); }
   std::vector<StreamId> deleted() const { return copy(deleted_); }
+  std::vector<StreamId> dead_letters() const { return copy(dead_letters_); }
   std::vector<StreamId> leases_lost() const { return copy(leases_lost_); }
   std::vector<StreamId> recreated() const { return copy(recreated_); }
 
@@ -103,6 +107,7 @@ class RecordingObserver : public Observer {
   std::size_t pending_ = 0;
   std::vector<StreamId> reclaimed_;
   std::vector<StreamId> deleted_;
+  std::vector<StreamId> dead_letters_;
   std::vector<StreamId> leases_lost_;
   std::vector<StreamId> recreated_;
 };

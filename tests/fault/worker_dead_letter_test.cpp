@@ -1,0 +1,242 @@
+#include "worker_test.hpp"
+
+#include <stdexcept>
+#include <vector>
+
+namespace millrace::test {
+namespace {
+
+class WorkerDeadLetter : public WorkerTest {
+ protected:
+  using WorkerTest::WorkerTest;
+
+  WorkerOptions patient() {
+    WorkerOptions patient = options();
+    patient.min_idle = 1h;
+    patient.block = 100ms;
+    patient.reap_every = 0ms;
+    patient.retry_backoff = 5ms;
+    return patient;
+  }
+
+  Ids letter_ids(const std::string& key = "{s}:dlq") {
+    Ids ids;
+    for (const RawReply& letter : raw()("XRANGE", key, "-", "+").elements) {
+      ids.push_back(StreamId::parse(letter[1].field("dlq_id").text));
+    }
+    return ids;
+  }
+  RawReply letter(std::size_t index = 0) { return raw()("XRANGE", "{s}:dlq", "-", "+")[index][1]; }
+};
+
+TEST_F(WorkerDeadLetter, TellsTheWholeStory) {
+  raw()("XADD", "s", "1-0", "f", "1", "f", "2", "", "\xff");
+  Journal journal;
+  ConsumerWorker worker{stream(), patient(), journal.handler([](const Delivery&) -> Verdict {
+                          throw std::runtime_error{"no such card"};
+                        })};
+  worker.start();
+  ASSERT_TRUE(wait_until([&] { return worker.stats().dead_lettered == 1; }));
+  EXPECT_EQ(journal.size(), 5U);
+  EXPECT_EQ(pending(), 0);
+
+  const RawReply letter = this->letter();
+  EXPECT_EQ(letter.field("dlq_stream").text, "s");
+  EXPECT_EQ(letter.field("dlq_id").text, "1-0");
+  EXPECT_EQ(letter.field("dlq_group").text, "g");
+  EXPECT_EQ(letter.field("dlq_consumer").text, "alice");
+  EXPECT_EQ(letter.field("dlq_attempts").text, "5");
+  EXPECT_EQ(letter.field("dlq_reason").text, "its handler failed 5 times: no such card");
+  const auto failed = std::stoull(letter.field("dlq_failed_ms").text);
+  const auto first = std::stoull(letter.field("dlq_first_failed_ms").text);
+  EXPECT_LE(first, failed);
+  EXPECT_GT(first, 1'700'000'000'000U);
+  ASSERT_EQ(letter.elements.size(), 16U + 6U);
+  EXPECT_EQ(letter[16].text + letter[17].text + letter[18].text + letter[19].text, "f1f2");
+  EXPECT_EQ(letter[20].text, "");
+  EXPECT_EQ(letter[21].text, "\xff");
+  EXPECT_EQ(heard().dead_letters(), (Ids{{1, 0}}));
+}
+
+TEST_F(WorkerDeadLetter, ComesAtOnceWhereTheHandlerSaysSo) {
+  append_ids(3);
+  Journal journal;
+  ConsumerWorker worker{stream(), patient(), journal.handler([](const Delivery& delivery) {
+                          if (delivery.entry.id() == StreamId{1, 0}) {
+                            return Verdict::dead_letter("the account is closed");
+                          }
+                          if (delivery.entry.id() == StreamId{2, 0}) {
+                            throw PermanentError{"no such account"};
+                          }
+                          return Verdict::ack();
+                        })};
+  worker.start();
+  ASSERT_TRUE(wait_until([&] { return worker.stats().dead_lettered == 2; }));
+  ASSERT_TRUE(journal.wait_for_calls(3));
+  EXPECT_EQ(letter_ids(), (Ids{{1, 0}, {2, 0}}));
+  EXPECT_EQ(letter(0).field("dlq_reason").text, "the account is closed");
+  EXPECT_EQ(letter(1).field("dlq_reason").text, "no such account");
+  EXPECT_EQ(letter(0).field("dlq_attempts").text, "1");
+  EXPECT_TRUE(nothing_is_pending());
+}
+
+TEST_F(WorkerDeadLetter, IsMadeWithoutAStartWhereAllStartsWereHad) {
+  append_ids(2);
+  orphan("bob");
+  raw()("XCLAIM", "s", "g", "bob", 0, "1-0", "IDLE", 7'200'000, "RETRYCOUNT", 5, "JUSTID");
+  raw()("XCLAIM", "s", "g", "bob", 0, "2-0", "IDLE", 7'200'000, "RETRYCOUNT", 4, "JUSTID");
+  WorkerOptions options = patient();
+  options.reap_every = 20ms;
+  Journal journal;
+  ConsumerWorker worker{stream(), options, journal.handler()};
+  worker.start();
+  ASSERT_TRUE(wait_until([&] { return worker.stats().dead_lettered == 1; }));
+  ASSERT_TRUE(journal.wait_for(Ids{{2, 0}}));
+  EXPECT_EQ(journal.ids(), (Ids{{2, 0}})) << "4 starts: there is one left";
+  EXPECT_EQ(letter_ids(), (Ids{{1, 0}}));
+  EXPECT_EQ(letter().field("dlq_attempts").text, "5");
+  EXPECT_TRUE(nothing_is_pending());
+}
+
+TEST_F(WorkerDeadLetter, HasThePayloadOfAnEntryThatWasTrimmedWhileItWasHeld) {
+  append_ids(1);
+  Journal journal;
+  ConsumerWorker worker{stream(), patient(), journal.handler([&](const Delivery& delivery) {
+                          if (delivery.attempt == 1) raw()("XTRIM", "s", "MAXLEN", 0);
+                          return Verdict::retry();
+                        })};
+  worker.start();
+  ASSERT_TRUE(wait_until([&] { return worker.stats().dead_lettered == 1; }));
+  EXPECT_EQ(journal.size(), 5U);
+  EXPECT_EQ(letter().field("dlq_attempts").text, "5");
+  EXPECT_EQ(letter().field("f").text, "v");
+  EXPECT_TRUE(nothing_is_pending());
+}
+
+TEST_F(WorkerDeadLetter, SaysThatAnEntryWasTrimmedBeforeAnybodyHadIt) {
+  append_ids(3);
+  orphan("bob");
+  raw()("XDEL", "s", "2-0");
+  WorkerOptions options = patient();
+  options.reap_every = 20ms;
+  ConsumerWorker worker{stream(), options, [](const Delivery&) {}};
+  worker.start();
+  ASSERT_TRUE(wait_until([&] { return heard().deleted() == Ids{{2, 0}}; }));
+  EXPECT_EQ(letter_ids(), (Ids{{2, 0}}));
+  EXPECT_EQ(letter().field("dlq_reason").text.substr(0, 7), "trimmed");
+  EXPECT_EQ(worker.stats().dead_lettered, 1U);
+}
+
+TEST_F(WorkerDeadLetter, GoesWhereItIsToldTo) {
+  append_ids(1);
+  WorkerOptions options = patient();
+  options.dead_letter.stream = "graveyard";
+  ConsumerWorker worker{stream(), options,
+                        [](const Delivery&) { return Verdict::dead_letter("no"); }};
+  worker.start();
+  ASSERT_TRUE(wait_until([&] { return worker.stats().dead_lettered == 1; }));
+  EXPECT_EQ(letter_ids("graveyard"), (Ids{{1, 0}}));
+}
+
+TEST_F(WorkerDeadLetter, GoesToASinkAndIsAcknowledgedWhenThatReturns) {
+  append_ids(2);
+  std::vector<DeadLetter> letters;
+  int refusals = 3;
+  WorkerOptions options = patient();
+  options.dead_letter.sink = [&](const DeadLetter& letter) {
+    if (letter.entry_id == StreamId{1, 0} && refusals-- > 0) throw std::runtime_error{"full"};
+    letters.push_back(letter);
+  };
+  ConsumerWorker worker{stream(), options,
+                        [](const Delivery&) { return Verdict::dead_letter("no"); }};
+  worker.start();
+  ASSERT_TRUE(wait_until([&] { return worker.stats().dead_lettered == 2; }));
+  worker.stop();
+  ASSERT_EQ(letters.size(), 2U);
+  EXPECT_EQ(letters[0].entry_id, (StreamId{2, 0})) << "the first was refused";
+  EXPECT_EQ(letters[1].entry_id, (StreamId{1, 0}));
+  EXPECT_EQ(letters[1].reason, "no");
+  EXPECT_EQ(letters[1].fields, (OwnedFields{{"f", "v"}}));
+  EXPECT_TRUE(nothing_is_pending());
+  EXPECT_EQ(raw()("EXISTS", "{s}:dlq"), ":0");
+}
+
+TEST_F(WorkerDeadLetter, IsNotWrittenWhereThatIsOff) {
+  append_ids(1);
+  WorkerOptions options = patient();
+  options.dead_letter.enabled = false;
+  options.max_deliveries = 2;
+  Journal journal;
+  ConsumerWorker worker{stream(), options, journal.handler([](const Delivery& delivery) {
+                          return delivery.attempt < 8 ? Verdict::retry() : Verdict::ack();
+                        })};
+  worker.start();
+  ASSERT_TRUE(journal.wait_for_calls(8));
+  EXPECT_TRUE(nothing_is_pending());
+  EXPECT_EQ(raw()("EXISTS", "{s}:dlq"), ":0");
+}
+
+TEST_F(WorkerDeadLetter, WaitsAtTheLimit) {
+  append_ids(2);
+  WorkerOptions options = patient();
+  options.dead_letter.max_length = 1;
+  ConsumerWorker worker{stream(), options,
+                        [](const Delivery&) { return Verdict::dead_letter("no"); }};
+  worker.start();
+  ASSERT_TRUE(wait_until([&] { return worker.stats().dead_lettered == 1; }));
+  const Ids first = letter_ids();
+  ASSERT_TRUE(wait_until([&] { return pending() == 1; }));
+  raw()("DEL", "{s}:dlq");
+  ASSERT_TRUE(wait_until([&] { return worker.stats().dead_lettered == 2; }));
+  EXPECT_TRUE(nothing_is_pending());
+  EXPECT_NE(letter_ids(), first);
+}
+
+TEST_F(WorkerDeadLetter, OfMoreFieldsThanAScriptCanPassOnIsWhole) {
+  OwnedFields fields;
+  for (int i = 0; i < 5'000; ++i) fields.emplace_back("n" + std::to_string(i), std::to_string(i));
+  stream().add(fields);
+  ConsumerWorker worker{stream(), patient(),
+                        [](const Delivery&) { return Verdict::dead_letter("no"); }};
+  worker.start();
+  ASSERT_TRUE(wait_until([&] { return worker.stats().dead_lettered == 1; }));
+  const RawReply letter = this->letter();
+  ASSERT_EQ(letter.elements.size(), 16U + 10'000U);
+  EXPECT_EQ(letter.field("n4999").text, "4999");
+  EXPECT_TRUE(nothing_is_pending());
+}
+
+TEST_F(WorkerDeadLetter, IsWrittenAlthoughTheServerIsOutOfMemory) {
+  append_ids(16);
+  Journal journal;
+  ConsumerWorker worker{stream(), patient(), journal.handler([&](const Delivery& delivery) {
+                          if (delivery.entry.id() == StreamId{1, 0} && delivery.attempt == 1) {
+                            raw()("CONFIG", "SET", "maxmemory", 1);
+                          }
+                          return Verdict::dead_letter("no");
+                        })};
+  worker.start();
+  EXPECT_TRUE(wait_until([&] { return worker.stats().dead_lettered == 16; }));
+  EXPECT_TRUE(nothing_is_pending());
+  EXPECT_EQ(letter_ids().size(), 16U);
+}
+
+TEST_F(WorkerDeadLetter, WaitsWhereItsStreamIsNone) {
+  raw()("SET", "{s}:dlq", "a string");
+  append_ids(3);
+  Journal journal;
+  ConsumerWorker worker{
+      stream(), patient(), journal.handler([](const Delivery& delivery) {
+        return delivery.entry.id() == StreamId{1, 0} ? Verdict::dead_letter("no") : Verdict::ack();
+      })};
+  worker.start();
+  ASSERT_TRUE(journal.wait_for_calls(3));
+  ASSERT_TRUE(wait_until([&] { return pending() == 1; })) << "others are acknowledged";
+  EXPECT_EQ(worker.state(), WorkerState::kRunning);
+  raw()("DEL", "{s}:dlq");
+  ASSERT_TRUE(wait_until([&] { return worker.stats().dead_lettered == 1; }));
+  EXPECT_TRUE(nothing_is_pending());
+}
+
+}  // namespace
+}  // namespace millrace::test
