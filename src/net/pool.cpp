@@ -152,9 +152,10 @@ PipelineResult Pool::pipeline(const CallSpec& spec, WriteRequest write, TakeRepl
   return loan.connection().pipeline(second, write, take);
 }
 
-std::unique_ptr<Connection> Pool::connect(std::string_view key, std::stop_token stop) {
+std::unique_ptr<Connection> Pool::connect(std::string_view key, std::stop_token stop,
+                                          TimePoint deadline) {
   impl_->made_in.check("this ConnectionPool");
-  return impl_->topology->connect(key, TimePoint::max(), std::move(stop));
+  return impl_->topology->connect(key, deadline, std::move(stop));
 }
 
 const ConnectionOptions& Pool::options() const noexcept { return impl_->options; }

@@ -41,9 +41,10 @@ class Pool {
   Reply eval(const CallSpec& spec, const Script& script, std::span<const std::string_view> keys,
              std::span<const std::string_view> args);
 
-  /// A connection of one's own to the server of `key`, outside the pool's bound. `stop` ends the
-  /// attempt with Interrupted.
-  std::unique_ptr<Connection> connect(std::string_view key, std::stop_token stop = {});
+  /// A connection of one's own to the server of `key`, outside the pool's bound. The attempt ends
+  /// after `connect_timeout`, at `deadline`, or by `stop` with Interrupted.
+  std::unique_ptr<Connection> connect(std::string_view key, std::stop_token stop = {},
+                                      TimePoint deadline = TimePoint::max());
 
   const ConnectionOptions& options() const noexcept;
   PoolStats stats() const;

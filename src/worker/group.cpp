@@ -23,9 +23,9 @@ bool Group::open(Connection& connection) {
   return name_was_free;
 }
 
-void Group::observe(Connection& connection) {
+void Group::observe(Connection& connection, std::optional<TimePoint> deadline) {
   try {
-    const auto info = stream_info(connection);
+    const auto info = stream_info(connection, deadline);
     std::lock_guard lock{mutex_};
     if (info) entries_added_ = info->entries_added;
   } catch (const PermissionError&) {  // NOLINT(bugprone-empty-catch): then nobody knows
@@ -48,10 +48,11 @@ TimePoint Group::renewed_at() const {
   return renewed_at_;
 }
 
-std::optional<StreamInfo> Group::stream_info(Connection& connection) const {
+std::optional<StreamInfo> Group::stream_info(Connection& connection,
+                                             std::optional<TimePoint> deadline) const {
   try {
     const Reply reply = connection.call(
-        {.command = "XINFO STREAM", .key = config_.key},
+        {.command = "XINFO STREAM", .key = config_.key, .deadline = deadline},
         [&](RequestBuffer& request) { commands::xinfo_stream(request, config_.key); });
     return decode::stream_info(reply.root());
   } catch (const NoGroupError&) {
@@ -97,7 +98,7 @@ std::optional<StreamId> Group::recorded_mark(Connection& connection) const {
 }
 
 Group::Remade Group::remake(Connection& connection) {
-  const auto info = stream_info(connection);
+  const auto info = stream_info(connection, std::nullopt);
   Remade remade{.another_stream = !info || !is_the_same_stream(connection, *info)};
   const auto recorded = recorded_mark(connection);
   scripts::Remaking again;

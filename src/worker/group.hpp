@@ -31,7 +31,7 @@ class Group {
 
   /// Reads what tells this stream from another one. What the user may not ask for is left unknown;
   /// other errors throw.
-  void observe(Connection& connection);
+  void observe(Connection& connection, std::optional<TimePoint> deadline = std::nullopt);
 
   /// The worker's place in the record was renewed by a request sent at this time, which read the
   /// mark as well.
@@ -56,7 +56,8 @@ class Group {
 
  private:
   scripts::Opened run_open(Connection& connection, const std::optional<scripts::Remaking>& again);
-  std::optional<StreamInfo> stream_info(Connection& connection) const;
+  std::optional<StreamInfo> stream_info(Connection& connection,
+                                        std::optional<TimePoint> deadline) const;
   std::optional<StreamId> recorded_mark(Connection& connection) const;
   bool is_the_same_stream(Connection& connection, const StreamInfo& now) const;
 

@@ -36,8 +36,27 @@ constexpr int kStaleAfter = 10;
 
 template <typename Use>
 void Keeper::with_server(Use&& use) {
-  use(Server{.eval = [this](auto&&... args) { return connection().eval(args...); },
-             .pipeline = [this](auto&&... args) { return connection().pipeline(args...); }});
+  use(Server{.eval = [this](auto&&... args) { return eval(args...); },
+             .pipeline =
+                 [this](CallSpec spec, WriteRequest write, TakeReply take) {
+                   spec.deadline = in_time();
+                   return connection().pipeline(spec, write, take);
+                 }});
+}
+
+TimePoint Keeper::in_time() const {
+  // A server that is silent must not keep it for long from seeing that a lease has run out, be it
+  // one that began meanwhile.
+  const auto longest =
+      std::min(shared_.pool.options().command_timeout, shared_.config.min_idle / 3);
+  return std::min(after(shared_.clock.now(), longest), shared_.ledger.next_expiry());
+}
+
+Reply Keeper::eval(const CallSpec& spec, const Script& script,
+                   std::span<const std::string_view> keys, std::span<const std::string_view> args) {
+  CallSpec timed = spec;
+  timed.deadline = in_time();
+  return connection().eval(timed, script, keys, args);
 }
 
 void Keeper::run(const std::stop_token& stop) {
@@ -141,7 +160,7 @@ void Keeper::expire() {
 }
 
 void Keeper::renew() {
-  const auto run = [this](auto&&... args) { return connection().eval(args...); };
+  const auto run = [this](auto&&... args) { return eval(args...); };
   const auto held = shared_.ledger.counts_of(shared_.ledger.leases());
   for (std::size_t first = 0; first == 0 || first < held.size(); first += scripts::kMostIds) {
     std::vector<scripts::Hold> holds;
@@ -160,7 +179,7 @@ void Keeper::renew() {
   }
   is_cut_off_ = false;
   park_again();
-  shared_.group.observe(connection());
+  shared_.group.observe(connection(), in_time());
   renew_at_ = shared_.clock.now() + shared_.config.lease_renew_every;
 }
 
@@ -190,8 +209,8 @@ void Keeper::park_again() {
     holds.push_back({entry.id, entry.deliveries, entry.deliveries,
                      idle_until(due, now, shared_.config.min_idle)});
   }
-  const auto found = scripts::hold([this](auto&&... args) { return connection().eval(args...); },
-                                   shared_.config, holds);
+  const auto found =
+      scripts::hold([this](auto&&... args) { return eval(args...); }, shared_.config, holds);
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (found[i] != scripts::Holding::kOurs) shared_.ledger.forget_parked(holds[i].id);
   }
@@ -219,7 +238,7 @@ void Keeper::flush_acks() {
 
 void Keeper::send_acks() {
   Acknowledging acks{shared_, Ledger::kAckBatch};
-  acks.send([this](auto&&... args) { return connection().pipeline(args...); });
+  with_server([&](Server server) { acks.send(server.pipeline); });
   is_cut_off_ = false;
 }
 
@@ -251,8 +270,8 @@ Connection& Keeper::connection() {
   // It may have lain idle for long: what the server closed meanwhile is not worth a lost request.
   if (!connection_ || !connection_->is_quiet()) {
     connection_.reset();
-    connection_ =
-        shared_.pool.connect(shared_.config.key, is_stopping_ ? std::stop_token{} : stop_);
+    connection_ = shared_.pool.connect(shared_.config.key, is_stopping_ ? std::stop_token{} : stop_,
+                                       in_time());
   }
   return *connection_;
 }
@@ -295,8 +314,8 @@ void Keeper::gather_unstarted() {
 
 void Keeper::release() {
   if (unstarted_.empty()) return;
-  const auto found = scripts::hold([this](auto&&... args) { return connection().eval(args...); },
-                                   shared_.config, unstarted_);
+  const auto found =
+      scripts::hold([this](auto&&... args) { return eval(args...); }, shared_.config, unstarted_);
   const auto unstarted = std::exchange(unstarted_, {});
   const std::size_t before = released_.size();
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -313,7 +332,7 @@ void Keeper::finish() {
     while (shared_.ledger.acks_due_at()) send_acks();
     if (!was_connected_ || is_cut_off_) return;
     with_server([this](Server server) { settling_.settle(server); });
-    scripts::leave([this](auto&&... args) { return connection().eval(args...); }, shared_.config);
+    scripts::leave([this](auto&&... args) { return eval(args...); }, shared_.config);
   } catch (const std::exception& error) {
     // What could not be acknowledged is delivered again.
     shared_.events.log(Observer::LogLevel::kWarning, error.what());

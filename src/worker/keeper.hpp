@@ -11,7 +11,9 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <stop_token>
+#include <string_view>
 #include <vector>
 
 namespace millrace::detail {
@@ -72,6 +74,9 @@ class Keeper {
   void release();
   void finish();
   Connection& connection();
+  TimePoint in_time() const;
+  Reply eval(const CallSpec& spec, const Script& script, std::span<const std::string_view> keys,
+             std::span<const std::string_view> args);
   void note(const Error& error);
   template <typename Use>
   void with_server(Use&& use);

@@ -616,9 +616,8 @@ std::vector<Work> Ledger::close() {
     }
   }
   for (const Work& work : unstarted) erase(held_.find(work.ticket.id));
-  std::sort(unstarted.begin(), unstarted.end(), [](const Work& left, const Work& right) {
-    return left.ticket.id < right.ticket.id;
-  });
+  std::sort(unstarted.begin(), unstarted.end(),
+            [](const Work& left, const Work& right) { return left.ticket.id < right.ticket.id; });
   changed_.notify_all();
   return unstarted;
 }
