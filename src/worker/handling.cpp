@@ -25,6 +25,8 @@ class Inside {
     return false;
   }
 
+  // What was trimmed while it waited is nowhere but here. A reaper may drop it meanwhile.
+  if (holding == scripts::Holding::kTrimmed) ledger_.note_trimmed(std::array{work.entry.id()});
  private:
   static thread_local const Inside* innermost;
 
@@ -51,9 +53,8 @@ Handling::Result Handling::handle(const Work& work, scripts::Eval eval) {
     ledger_.give_up(work.ticket);
     throw;
   }
-  if (holding != scripts::Holding::kOurs) {
+  if (holding == scripts::Holding::kNotOurs) {
     ledger_.give_up(work.ticket);
-    if (holding == scripts::Holding::kTrimmed) return Result::kNotOurs;  // the reaper reports it
     count(counters_.leases_lost);
     events_.tell([&](Observer& observer) { observer.on_lease_lost(work.entry.id()); });
     return Result::kNotOurs;

@@ -45,7 +45,7 @@ class Handling {
   enum class Result : std::uint8_t {
     kSucceeded,   ///< The entry is still running in the ledger: acknowledge it.
     kFailed,      ///< To be retried, or left: it is no longer held.
-    kNotOurs,     ///< Not called: the entry is a peer's, or it or its stream is gone.
+    kNotOurs,     ///< Not called: the entry is a peer's, or its stream is gone.
     kNotStarted,  ///< Not called, since a stop came: the entry is still queued in the ledger.
   };
 

@@ -21,7 +21,7 @@ void keep_ours(const Shared& shared, std::vector<Work>& batch,
                const std::vector<scripts::Holding>& found) {
   std::vector<Work> kept;
   for (std::size_t i = 0; i < batch.size(); ++i) {
-    if (found[i] == scripts::Holding::kOurs) {
+    if (found[i] != scripts::Holding::kNotOurs) {
       kept.push_back(batch[i]);
     } else {
       shared.ledger.give_up(batch[i].ticket);

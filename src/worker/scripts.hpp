@@ -56,7 +56,7 @@ struct Hold {
 enum class Holding : std::uint8_t {
   kNotOurs,  ///< A peer's, or acknowledged, or its count is another one.
   kOurs,
-  kTrimmed,  ///< Ours, but no longer in the stream. It stays pending until it is reaped.
+  kTrimmed,  ///< Ours, but no longer in the stream: changed in nothing, and not lost to a peer.
 };
 
 /// Sets count and idle time of those that are still ours with the count that is expected. At most

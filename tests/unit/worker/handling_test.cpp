@@ -47,7 +47,7 @@ class HandlingTest : public ::testing::Test {
   Reply eval(std::span<const std::string_view> args) {
     asked_.emplace_back(args.begin(), args.end());
     if (eval_throws_) throw IoError{"the connection is lost"};
-    return resp(still_ours_ ? "*1\r\n:1\r\n" : "*1\r\n:0\r\n");
+    return resp(answer_);
   }
   Result handle(Handling& handling, const Work& work) {
     return handling.handle(work,
@@ -59,7 +59,7 @@ class HandlingTest : public ::testing::Test {
   Parts parts_;
   std::vector<std::uint64_t> attempts_;
   std::vector<Words> asked_;
-  bool still_ours_ = true;
+  std::string answer_ = "*1\r\n:1\r\n";  // it is still ours
   bool eval_throws_ = false;
 };
 
@@ -153,7 +153,7 @@ TEST_F(HandlingTest, StartsAnEntryThatWasGivenBackUnstartedForTheFirstTime) {
 }
 
 TEST_F(HandlingTest, DoesNotStartWhatAPeerHas) {
-  still_ours_ = false;
+  answer_ = "*1\r\n:0\r\n";
   auto handling = this->handling();
   EXPECT_EQ(handle(handling, taken_over(1)), Result::kNotOurs);
   EXPECT_TRUE(attempts_.empty());
@@ -230,6 +230,26 @@ TEST_F(HandlingTest, FiresTheStopTokenWhenItIsGivenUpAndNotBefore) {
   self = &handling;
   handle(handling, fresh());
   EXPECT_EQ(stopped, (std::vector<bool>{false, false, true}));
+}
+
+TEST_F(HandlingTest, HandlesFromMemoryWhatWasTrimmedWhileItWaited) {
+  answer_ = "*1\r\n:2\r\n";
+  auto handling = this->handling();
+  const Work work = taken_over(3);
+  ASSERT_EQ(handle(handling, work), Result::kSucceeded);
+  EXPECT_EQ(attempts_, (std::vector<std::uint64_t>{4}));
+  EXPECT_EQ(parts_.counters.leases_lost, 0U);
+  AckBatch acks;
+  parts_.ledger.finish_into(acks, work.ticket);
+  EXPECT_EQ(acks.maybe_gone, 1U) << "a reaper that drops it meanwhile takes it from nobody";
+}
+
+TEST_F(HandlingTest, LeavesWhatWasTrimmedAndFailsToTheReaper) {
+  answer_ = "*1\r\n:2\r\n";
+  auto handling = this->handling([](const Delivery&) { return Verdict::retry(); });
+  EXPECT_EQ(handle(handling, taken_over(1)), Result::kFailed);
+  EXPECT_EQ(parts_.ledger.size(), 0U);
+  EXPECT_EQ(parts_.counters.failed, 1U);
 }
 
 TEST_F(HandlingTest, CountsTheCallThatEndsWhileItDrainsAndStartsNoOther) {
