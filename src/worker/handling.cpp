@@ -6,43 +6,9 @@
 #include <utility>
 
 namespace millrace::detail {
-namespace {
-
-/// A worker whose handler, or observer, is called on this thread. A handler may call another
-/// worker's reap_idle_pending(), so there can be one inside another.
-class Inside {
- public:
-  explicit Inside(const Handling* handling)
-      : handling_{handling}, outer_{std::exchange(innermost, this)} {}
-  Inside(const Inside&) = delete;
-  Inside& operator=(const Inside&) = delete;
-  ~Inside() { innermost = outer_; }
-
-  static bool has(const Handling* handling) noexcept {
-    for (const Inside* inside = innermost; inside != nullptr; inside = inside->outer_) {
-      if (inside->handling_ == handling) return true;
-    }
-    return false;
-  }
-
-  // What was trimmed while it waited is nowhere but here. A reaper may drop it meanwhile.
-  if (holding == scripts::Holding::kTrimmed) ledger_.note_trimmed(std::array{work.entry.id()});
- private:
-  static thread_local const Inside* innermost;
-
-  const Handling* handling_;
-  const Inside* outer_;
-};
-
-thread_local const Inside* Inside::innermost = nullptr;
-
-}  // namespace
-
-bool Handling::is_inside() const noexcept { return Inside::has(this); }
 
 Handling::Result Handling::handle(const Work& work, scripts::Eval eval) {
   const Turnstile::Pass pass{turnstile_};
-  const Inside mark{this};
   // The turn may have been long in coming.
   if (draining_.load(std::memory_order_relaxed)) return Result::kNotStarted;
   if (!ledger_.start(work.ticket)) return Result::kNotOurs;
@@ -59,6 +25,8 @@ Handling::Result Handling::handle(const Work& work, scripts::Eval eval) {
     events_.tell([&](Observer& observer) { observer.on_lease_lost(work.entry.id()); });
     return Result::kNotOurs;
   }
+  // What was trimmed while it waited is nowhere but here. A reaper may drop it meanwhile.
+  if (holding == scripts::Holding::kTrimmed) ledger_.note_trimmed(std::array{work.entry.id()});
 
   const Delivery delivery{.entry = work.entry,
                           .attempt = work.reclaimed ? work.deliveries + 1 : 1,

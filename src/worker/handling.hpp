@@ -63,10 +63,6 @@ class Handling {
     return finished_.load(std::memory_order_relaxed);
   }
 
-  /// True on a thread that is in handle() right now: inside the handler, or an observer that is
-  /// told of the call.
-  bool is_inside() const noexcept;
-
   scripts::Consumer consumer() const noexcept {
     return {config_.key, config_.group, config_.consumer};
   }

@@ -2,6 +2,7 @@
 
 #include "net/deadline.hpp"
 #include "worker/acknowledging.hpp"
+#include "worker/inside.hpp"
 #include "worker/intake.hpp"
 
 #include <fmt/format.h>
@@ -49,6 +50,7 @@ Worker::~Worker() {
 
 void Worker::start() {
   {
+  const Inside inside{*this};
     std::lock_guard lock{lifecycle_};
     if (started_ || stop_.stop_requested()) {
       throw InvalidArgument{"a ConsumerWorker starts once, and not after it was stopped"};
@@ -84,6 +86,7 @@ void Worker::read_until_stopped() {
 }
 
 void Worker::keep_until_read() {
+  const Inside inside{*this};
   try {
     keeper_.run(stop_.get_token());
   } catch (const std::exception& error) {
@@ -101,11 +104,12 @@ void Worker::keep_until_read() {
 void Worker::request_stop() noexcept {
   handling_.drain();
   status_.move_to(WorkerState::kDraining);
+  const Inside inside{*this};
   stop_.request_stop();
 }
 
 StopReport Worker::stop(Milliseconds drain) {
-  refuse_inside_handler("stop");
+  refuse_inside("stop");
   request_stop();
   StopReport report;
   if (wait_until_ended(after(clock_.now(), drain))) {
@@ -170,7 +174,7 @@ Worker::Reaping::~Reaping() {
 }
 
 ReapReport Worker::reap() {
-  refuse_inside_handler("reap_idle_pending");
+  refuse_inside("reap_idle_pending");
   const Reaping reaping{*this};
   ReapReport report;
   StreamId cursor{};
@@ -202,6 +206,7 @@ void Worker::reap_page(ReapReport& report, StreamId& cursor) {
   auto work = batch.begin();
   try {
     for (; work != batch.end(); ++work) {
+  const Inside inside{*this};
       const auto result = handling_.handle(*work, run);
       if (result == Handling::Result::kNotStarted) break;
       if (result == Handling::Result::kSucceeded) ledger_.finish_into(done, work->ticket);
@@ -227,10 +232,10 @@ void Worker::give_back(const std::vector<scripts::Hold>& unstarted) {
   released_by_reaping_.insert(released_by_reaping_.end(), released.begin(), released.end());
 }
 
-void Worker::refuse_inside_handler(const char* call) const {
-  if (!handling_.is_inside()) return;
+void Worker::refuse_inside(const char* call) const {
+  if (!Inside::of(*this)) return;
   throw InvalidArgument{
-      fmt::format("{}() was called from the worker's own handler, where it would "
+      fmt::format("{}() was called from the worker's own handler or observer, where it would "
                   "wait for itself; request_stop() does not wait",
                   call)};
 }

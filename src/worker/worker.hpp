@@ -66,7 +66,7 @@ class Worker {
   void join();
   void reap_page(ReapReport& report, StreamId& cursor);
   void give_back(const std::vector<scripts::Hold>& unstarted);
-  void refuse_inside_handler(const char* call) const;
+  void refuse_inside(const char* call) const;
 
   const EventStream stream_;
   const WorkerConfig config_;

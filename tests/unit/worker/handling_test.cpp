@@ -269,55 +269,5 @@ TEST_F(HandlingTest, CountsTheCallThatEndsWhileItDrainsAndStartsNoOther) {
   EXPECT_EQ(calls, 2);
 }
 
-TEST_F(HandlingTest, KnowsTheThreadsThatAreInsideTheHandler) {
-  Handling* outer = nullptr;
-  Handling* inner = nullptr;
-  std::vector<bool> inside;
-  auto second = this->handling([&](const Delivery&) {
-    inside.push_back(outer->is_inside());
-    inside.push_back(inner->is_inside());
-    std::thread{[&] { inside.push_back(inner->is_inside()); }}.join();
-    return Verdict::ack();
-  });
-  auto first = this->handling([&](const Delivery&) {
-    inside.push_back(inner->is_inside());
-    handle(*inner, fresh({2, 0}));
-    inside.push_back(outer->is_inside());
-    return Verdict::ack();
-  });
-  outer = &first;
-  inner = &second;
-  EXPECT_FALSE(first.is_inside());
-  handle(first, fresh({1, 0}));
-  EXPECT_FALSE(first.is_inside());
-  EXPECT_EQ(inside, (std::vector<bool>{false, true, true, false, true}));
-}
-
-TEST_F(HandlingTest, TakesAnObserverThatIsToldOfACallForInside) {
-  class Asking : public Observer {
-   public:
-    Handling* handling = nullptr;
-    std::vector<bool> inside;
-    void on_delivery(const Delivery&) override { inside.push_back(handling->is_inside()); }
-    void on_verdict(const Delivery&, const Verdict&) override {
-      inside.push_back(handling->is_inside());
-    }
-  };
-  const auto observer = std::make_shared<Asking>();
-  const Events events{observer};
-  Handling handling{parts_.config, [](const Delivery&) {}, parts_.ledger, parts_.counters, events,
-                    parts_.clock};
-  observer->handling = &handling;
-  handle(handling, fresh());
-  EXPECT_EQ(observer->inside, (std::vector<bool>{true, true}))
-      << "there, stop() would wait for itself";
-}
-
-TEST_F(HandlingTest, IsNotInsideAnyMoreAfterAnException) {
-  auto handling = this->handling([](const Delivery&) -> Verdict { throw 42; });
-  handle(handling, fresh());
-  EXPECT_FALSE(handling.is_inside());
-}
-
 }  // namespace
 }  // namespace millrace::detail
