@@ -195,7 +195,8 @@ class MILLRACE_EXPORT ConsumerWorker {
   /// Stops, and waits for handlers that run (saying so once a minute), and for nothing else.
   ~ConsumerWorker();
 
-  /// Starts the threads; once. What the server thinks of it shows later: see wait_ready().
+  /// Starts the threads; once. What the server thinks of it shows later: see wait_ready(). Throws
+  /// std::system_error where a thread cannot be had; the worker has failed then.
   void start();
 
   /// Ends reading at once, lets running handlers finish for up to `drain`, gives back what was not

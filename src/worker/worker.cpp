@@ -59,7 +59,15 @@ void Worker::start() {
   }
   status_.move_to(WorkerState::kStarting);
 
+  try {
+    start_threads();
+  } catch (const std::exception& error) {
+    status_.fail(ProtocolError{fmt::format("the worker could not start: {}", error.what())});
+    throw;
+  }
+}
   std::lock_guard lock{lifecycle_};
+void Worker::start_threads() {
   try {
     keeping_ = std::thread{[this] { keep_until_read(); }};
   } catch (...) {

@@ -63,6 +63,8 @@ class Worker {
   void read_until_stopped();
   void keep_until_read();
   bool wait_until_ended(TimePoint deadline);
+  void start_threads();
+  bool await_reaping();
   void join();
   void reap_page(ReapReport& report, StreamId& cursor);
   void give_back(const std::vector<scripts::Hold>& unstarted);
