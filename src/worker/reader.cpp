@@ -27,6 +27,7 @@ Reader::Reader(const Shared& shared, Handling& handling, std::function<void(Time
       handling_{handling},
       acks_due_{std::move(acks_due)},
       page_size_{std::min(config_.prefetch, scripts::kMostIds)},
+      oversized_{config_.min_idle},
       backoff_{config_.reconnect_min, config_.reconnect_max} {}
 
 void Reader::run(const std::stop_token& stop) {
@@ -61,6 +62,8 @@ void Reader::step() {
 void Reader::connect() {
   connection_ = shared_.pool.connect(config_.key, stop_);
   must_recover_ = true;
+  // From the beginning, but not where that would come to the same page too big once more.
+  if (!page_timed_out_) recovered_to_ = StreamId{};
   count(shared_.counters.connections);
   shared_.events.tell([&](Observer& observer) { observer.on_connected(connection_->endpoint()); });
 }
@@ -71,8 +74,11 @@ void Reader::remake_group() {
   if (stop_.stop_requested()) return;
   const Group::Remade remade = shared_.group.remake(*connection_);
   group_is_missing_ = false;
-  if (remade.another_stream) shared_.ledger.start_over();
-  cursor_ = StreamId{};
+  if (remade.another_stream) {
+    shared_.ledger.start_over();
+    oversized_.clear();
+  }
+  cursor_ = recovered_to_ = StreamId{};
   shared_.events.log(
       Observer::LogLevel::kWarning,
       fmt::format(
@@ -85,24 +91,56 @@ void Reader::remake_group() {
 
 void Reader::recover() {
   const auto run = [this](auto&&... args) { return eval(args...); };
-  StreamId after{};
   do {
-    const auto own = in_page([&](std::size_t count) {
-      return scripts::recover(run, handling_.consumer(), after, count);
-    });
+    const auto alone = next_alone();
+    const auto own = in_page(
+        [&](std::size_t count, std::span<const StreamId> left_out) {
+          return scripts::recover(run, handling_.consumer(), recovered_to_, count, left_out);
+        },
+        alone);
     handle(hold_orphans(shared_, run, handling_.consumer(), own));
-    after = own.next_cursor;
-  } while (after != StreamId{} && !stop_.stop_requested());
+    recovered_to_ = own.next_cursor;
+  } while (recovered_to_ != StreamId{} && !stop_.stop_requested());
   must_recover_ = false;
 }
 
-scripts::Taken Reader::in_page(FunctionRef<scripts::Taken(std::size_t)> ask) {
+/// The entry that the next page of a recovery is going to be, where it will be one alone because
+/// more did not arrive.
+std::optional<StreamId> Reader::next_alone() {
+  if (!page_timed_out_ || page_size_.get() > 1) return std::nullopt;
+  const PendingQuery query{
+      .start = RangeStart::after(recovered_to_), .count = 1, .consumer = config_.consumer};
+  const Reply reply = connection_->call(
+      {.command = "XPENDING", .key = config_.key, .stop = interrupted_.get_token()},
+      [&](RequestBuffer& request) {
+        commands::xpending_entries(request, config_.key, config_.group, query);
+      });
+  const auto pending = decode::pending_entries(reply.root());
+  if (pending.empty()) return std::nullopt;
+  return pending.front().id;
+}
+
+/// `alone` is the one entry that the page is, if that is known.
+scripts::Taken Reader::in_page(AskForPage ask, std::optional<StreamId> alone) {
+  const auto left_out = oversized_.left_out(shared_.clock.now());
   try {
-    scripts::Taken page = ask(page_size_);
-    page_size_ = std::min({2 * page_size_, config_.prefetch, scripts::kMostIds});
+    scripts::Taken page = ask(page_size_.get(), left_out);
+    page_size_.arrived();
+    page_timed_out_ = false;
+    oversized_.forget(page.entries);
     return page;
   } catch (const TimeoutError&) {
-    page_size_ = std::max<std::size_t>(page_size_ / 2, 1);
+    page_timed_out_ = true;
+    const TimePoint now = shared_.clock.now();
+    if (oversized_.blame(now)) throw;
+    page_size_.timed_out();
+    if (!alone) throw;
+    oversized_.add(*alone, now);
+    shared_.events.log(
+        Observer::LogLevel::kWarning,
+        fmt::format("entry {} of '{}' did not arrive within the time-out, not even when it was "
+                    "asked for alone: it stays pending, and is asked for again later",
+                    alone->to_string(), config_.key));
     throw;
   }
 }
@@ -119,8 +157,8 @@ void Reader::reap_if_due() {
   if (!sweeping_ && now < next_page_) return;
   next_page_ = now + config_.block;
   const auto run = [this](auto&&... args) { return eval(args...); };
-  const auto taken = in_page([&](std::size_t count) {
-    return scripts::take(run, handling_.consumer(), config_.min_idle, cursor_, count);
+  const auto taken = in_page([&](std::size_t count, std::span<const StreamId> left_out) {
+    return scripts::take(run, handling_.consumer(), config_.min_idle, cursor_, count, left_out);
   });
   cursor_ = taken.next_cursor;
   if (cursor_ == StreamId{}) sweeping_ = false;

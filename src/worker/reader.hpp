@@ -5,6 +5,8 @@
 #include "worker/acknowledging.hpp"
 #include "worker/faults.hpp"
 #include "worker/handling.hpp"
+#include "worker/oversized.hpp"
+#include "worker/page_size.hpp"
 #include "worker/shared.hpp"
 
 #include <condition_variable>
@@ -49,7 +51,9 @@ class Reader {
   void connect();
   void remake_group();
   void recover();
-  scripts::Taken in_page(FunctionRef<scripts::Taken(std::size_t)> ask);
+  using AskForPage = FunctionRef<scripts::Taken(std::size_t, std::span<const StreamId>)>;
+  scripts::Taken in_page(AskForPage ask, std::optional<StreamId> alone = {});
+  std::optional<StreamId> next_alone();
   void reap_if_due();
   void read();
   EntryBatch read_new(Acknowledging& acks);
@@ -82,7 +86,10 @@ class Reader {
   bool probing_ = true;  // The next read does not wait: it is to show whether all is well.
 
   StreamId cursor_{};
-  std::size_t page_size_;  // Of recovery and reaping; halved while a page is too big to arrive.
+  PageSize page_size_;  // Of recovery and reaping.
+  bool page_timed_out_ = false;
+  StreamId recovered_to_{};  // 0-0 but between the pages of a recovery.
+  Oversized oversized_;
   bool sweeping_ = false;
   TimePoint next_page_{};
   TimePoint next_sweep_{};

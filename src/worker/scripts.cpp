@@ -33,22 +33,33 @@ Taken decode_taken(Reply reply) {
           .next_cursor = page.next_cursor};
 }
 
+Taken run_page(Eval eval, std::string_view name, const Script& script, const Consumer& consumer,
+               std::span<const std::string_view> first, std::span<const StreamId> left_out) {
+  std::vector<std::string> ids;
+  ids.reserve(left_out.size());
+  for (const StreamId id : left_out) ids.push_back(id.to_string());
+  std::vector<std::string_view> args{first.begin(), first.end()};
+  args.insert(args.end(), ids.begin(), ids.end());
+  return decode_taken(run(eval, name, script, consumer, args));
+}
+
 }  // namespace
 
 Taken take(Eval eval, const Consumer& consumer, Milliseconds min_idle, StreamId cursor,
-           std::size_t count) {
+           std::size_t count, std::span<const StreamId> left_out) {
   const auto idle = fmt::to_string(min_idle.count());
   const auto start = cursor.to_string();
   const auto limit = fmt::to_string(count);
   const std::array<std::string_view, 5> args{consumer.group, consumer.name, idle, start, limit};
-  return decode_taken(run(eval, "XAUTOCLAIM (by script)", kTakeScript, consumer, args));
+  return run_page(eval, "XAUTOCLAIM (by script)", kTakeScript, consumer, args, left_out);
 }
 
-Taken recover(Eval eval, const Consumer& consumer, StreamId after, std::size_t count) {
+Taken recover(Eval eval, const Consumer& consumer, StreamId after, std::size_t count,
+              std::span<const StreamId> left_out) {
   const auto start = after == StreamId{} ? std::string{"-"} : fmt::format("({}", after.to_string());
   const auto limit = fmt::to_string(count);
   const std::array<std::string_view, 4> args{consumer.group, consumer.name, start, limit};
-  return decode_taken(run(eval, "XPENDING (by script)", kRecoverScript, consumer, args));
+  return run_page(eval, "XPENDING (by script)", kRecoverScript, consumer, args, left_out);
 }
 
 std::vector<Holding> hold(Eval eval, const Consumer& consumer, Milliseconds idle,

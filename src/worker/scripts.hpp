@@ -38,12 +38,14 @@ struct Taken {
 /// Most ids of one call, so that no script keeps the server busy for long.
 inline constexpr std::size_t kMostIds = 64;
 
-/// Takes over what has been idle for `min_idle`, from `cursor` on. Counts are kept.
+/// Takes over what has been idle for `min_idle`, from `cursor` on. Counts are kept. Of the ids that
+/// are left out, those that are idle become ours as well, and their entries are not sent.
 Taken take(Eval eval, const Consumer& consumer, Milliseconds min_idle, StreamId cursor,
-           std::size_t count);
+           std::size_t count, std::span<const StreamId> left_out = {});
 
 /// Our own pending entries after `after`. Counts and idle times are kept: hold() what is taken.
-Taken recover(Eval eval, const Consumer& consumer, StreamId after, std::size_t count);
+Taken recover(Eval eval, const Consumer& consumer, StreamId after, std::size_t count,
+              std::span<const StreamId> left_out = {});
 
 /// One entry that we think is ours, `expected` times delivered: from now on `next` times.
 struct Hold {

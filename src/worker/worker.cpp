@@ -36,7 +36,8 @@ Worker::Worker(const EventStream& stream, const WorkerOptions& options, Handler 
               .gate = gate_,
               .clock = clock_},
       handling_{config_, std::move(handler), ledger_, counters_, events_, clock_},
-      reader_{shared_, handling_, [this](TimePoint due) { keeper_.wake(due); }} {}
+      reader_{shared_, handling_, [this](TimePoint due) { keeper_.wake(due); }},
+      reap_page_size_{std::min(config_.prefetch, scripts::kMostIds)} {}
 
 Worker::~Worker() {
   request_stop();

@@ -9,6 +9,7 @@
 #include "worker/handling.hpp"
 #include "worker/keeper.hpp"
 #include "worker/ledger.hpp"
+#include "worker/page_size.hpp"
 #include "worker/read_gate.hpp"
 #include "worker/reader.hpp"
 #include "worker/shared.hpp"
@@ -87,6 +88,7 @@ class Worker {
 
   std::mutex lifecycle_;
   std::condition_variable ended_changed_;
+  PageSize reap_page_size_;  // Of those who reap on demand.
   bool started_ = false;
   int reaping_ = 0;
   std::vector<StreamId> released_by_reaping_;
