@@ -50,8 +50,8 @@ Worker::~Worker() {
 }
 
 void Worker::start() {
-  {
   const Inside inside{*this};
+  {
     std::lock_guard lock{lifecycle_};
     if (started_ || stop_.stop_requested()) {
       throw InvalidArgument{"a ConsumerWorker starts once, and not after it was stopped"};
@@ -59,7 +59,6 @@ void Worker::start() {
     started_ = true;
   }
   status_.move_to(WorkerState::kStarting);
-
   try {
     start_threads();
   } catch (const std::exception& error) {
@@ -67,8 +66,9 @@ void Worker::start() {
     throw;
   }
 }
-  std::lock_guard lock{lifecycle_};
+
 void Worker::start_threads() {
+  std::lock_guard lock{lifecycle_};
   try {
     keeping_ = std::thread{[this] { keep_until_read(); }};
   } catch (...) {
@@ -86,12 +86,21 @@ void Worker::start_threads() {
 }
 
 void Worker::read_until_stopped() {
+  const Inside inside{*this};
   try {
     reader_.run(stop_.get_token());
   } catch (const std::exception& error) {
     status_.fail(ProtocolError{fmt::format("the worker ended: {}", error.what())});
   }
-  keeper_.reader_ended(reader_.was_connected());
+  // The keeper's end is the consumer's: what a reap left unacknowledged comes before it.
+  const bool reaped = await_reaping();
+  keeper_.reader_ended(reader_.was_connected() || reaped);
+}
+
+bool Worker::await_reaping() {
+  std::unique_lock lock{lifecycle_};
+  ended_changed_.wait(lock, [this] { return reaping_ == 0; });
+  return reaped_;
 }
 
 void Worker::keep_until_read() {
@@ -113,7 +122,6 @@ void Worker::keep_until_read() {
 void Worker::request_stop() noexcept {
   handling_.drain();
   status_.move_to(WorkerState::kDraining);
-  const Inside inside{*this};
   stop_.request_stop();
 }
 
@@ -137,12 +145,25 @@ StopReport Worker::stop(Milliseconds drain) {
 
 bool Worker::wait_until_ended(TimePoint deadline) {
   std::unique_lock lock{lifecycle_};
-  const bool ended = ended_changed_.wait_until(
-      lock, deadline, [this] { return (ended_ || !started_) && reaping_ == 0; });
-  const bool never_ran = !started_;
+  const bool may_end = ended_changed_.wait_until(
+      lock, deadline, [this] { return (ended_ || (!started_ && !ending_)) && reaping_ == 0; });
+  if (!may_end || ended_) return may_end;
+  ending_ = true;
+  const bool reaped = reaped_;
   lock.unlock();
-  if (ended && never_ran) status_.move_to(WorkerState::kStopped);
-  return ended;
+  end_without_threads(reaped);
+  lock.lock();
+  ended_ = true;
+  ended_changed_.notify_all();
+  return true;
+}
+
+void Worker::end_without_threads(bool reaped) {
+  const Inside inside{*this};
+  // What a keeper does when all others have come to their end.
+  keeper_.reader_ended(reaped);
+  keeper_.run(stop_.get_token());
+  status_.move_to(WorkerState::kStopped);
 }
 
 void Worker::join() {
@@ -185,6 +206,7 @@ Worker::Reaping::~Reaping() {
 ReapReport Worker::reap() {
   refuse_inside("reap_idle_pending");
   const Reaping reaping{*this};
+  const Inside inside{*this};
   ReapReport report;
   StreamId cursor{};
   try {
@@ -203,8 +225,7 @@ void Worker::reap_page(ReapReport& report, StreamId& cursor) {
   Acknowledging{shared_, kMostAcks}.send(
       [this](auto&&... args) { return shared_.pool.pipeline(args...); });
   const TimePoint sent_at = clock_.now();
-  const auto taken = scripts::take(run, handling_.consumer(), config_.min_idle, cursor,
-                                   std::min(config_.prefetch, scripts::kMostIds));
+  const auto taken = take_page(cursor);
   cursor = taken.next_cursor;
   report.deleted_ids.insert(report.deleted_ids.end(), taken.deleted_ids.begin(),
                             taken.deleted_ids.end());
@@ -215,7 +236,6 @@ void Worker::reap_page(ReapReport& report, StreamId& cursor) {
   auto work = batch.begin();
   try {
     for (; work != batch.end(); ++work) {
-  const Inside inside{*this};
       const auto result = handling_.handle(*work, run);
       if (result == Handling::Result::kNotStarted) break;
       if (result == Handling::Result::kSucceeded) ledger_.finish_into(done, work->ticket);
@@ -231,6 +251,26 @@ void Worker::reap_page(ReapReport& report, StreamId& cursor) {
   give_back(let_go(shared_, {work, batch.end()}));
   acks.send([this](auto&&... args) { return shared_.pool.pipeline(args...); });
   report.processed += acks.acknowledged();
+}
+
+scripts::Taken Worker::take_page(StreamId cursor) {
+  const auto run = [this](auto&&... args) { return shared_.pool.eval(args...); };
+  try {
+    auto taken =
+        scripts::take(run, handling_.consumer(), config_.min_idle, cursor, reap_page_size_.get());
+    note_reaped();
+    reap_page_size_.arrived();
+    return taken;
+  } catch (const Error& error) {
+    if (error.outcome() != Outcome::kNotApplied) note_reaped();
+    if (error.code() == Error::Code::kTimeout) reap_page_size_.timed_out();
+    throw;
+  }
+}
+
+void Worker::note_reaped() {
+  std::lock_guard lock{lifecycle_};
+  reaped_ = true;
 }
 
 void Worker::give_back(const std::vector<scripts::Hold>& unstarted) {

@@ -63,11 +63,14 @@ class Worker {
 
   void read_until_stopped();
   void keep_until_read();
-  bool wait_until_ended(TimePoint deadline);
   void start_threads();
   bool await_reaping();
+  bool wait_until_ended(TimePoint deadline);
+  void end_without_threads(bool reaped);
   void join();
   void reap_page(ReapReport& report, StreamId& cursor);
+  scripts::Taken take_page(StreamId cursor);
+  void note_reaped();
   void give_back(const std::vector<scripts::Hold>& unstarted);
   void refuse_inside(const char* call) const;
 
@@ -85,13 +88,15 @@ class Worker {
   Reader reader_;
   Keeper keeper_{shared_, reader_};
   std::stop_source stop_;
+  PageSize reap_page_size_;  // Of those who reap on demand.
 
   std::mutex lifecycle_;
   std::condition_variable ended_changed_;
-  PageSize reap_page_size_;  // Of those who reap on demand.
   bool started_ = false;
   int reaping_ = 0;
+  bool reaped_ = false;  // The server may have made our consumer for it.
   std::vector<StreamId> released_by_reaping_;
+  bool ending_ = false;  // Without threads: one of those who wait does their last work.
   bool ended_ = false;
   std::thread reading_;
   std::thread keeping_;
