@@ -139,12 +139,14 @@ class MILLRACE_EXPORT ConsumerWorker {
   /// Stops, and waits for handlers that run (saying so once a minute), and for nothing else.
   ~ConsumerWorker();
 
-  /// Starts the threads; once. What the server thinks of it shows later: see wait_ready().
+  /// Starts the threads; once. What the server thinks of it shows later: see wait_ready(). Throws
+  /// std::system_error where a thread cannot be had; the worker has failed then.
   void start();
 
   /// Ends reading at once, lets running handlers finish for up to `drain`, gives back what was not
   /// started, and flushes acknowledgements. At the deadline `Delivery::stop` fires and stop()
-  /// returns with the abandoned ids. Stopping again reports nothing new. Refused from a handler.
+  /// returns with the abandoned ids. Stopping again reports nothing new. Refused from a handler and
+  /// from an Observer that is told on one of the worker's own threads: it would wait for itself.
   StopReport stop(std::chrono::milliseconds drain = std::chrono::seconds{30});
 
   /// Asks for the same and does not wait; for handlers and signal-driven loops.
@@ -157,7 +159,7 @@ class MILLRACE_EXPORT ConsumerWorker {
 
   /// Takes over and handles, now and on the caller's thread, what has been idle for `min_idle`.
   /// Safe beside the loop: its calls of the handler count towards `concurrency`. Works without
-  /// start(). Refused from a handler and after stop.
+  /// start(). Refused from a handler, from an Observer as stop() is, and after stop.
   ReapReport reap_idle_pending();
 
   /// Waits until the worker reads, for up to `timeout`; false if it does not by then, or has ended.

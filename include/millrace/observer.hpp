@@ -29,8 +29,9 @@ enum class WorkerState : std::uint8_t {
 /// Hears what a ConsumerWorker does: for logs, metrics and traces. Override what matters.
 ///
 /// Called from the worker's threads and from those that call its functions, sometimes at once, and
-/// never with a lock held. Be quick: the worker waits. An exception is swallowed. Do not stop or
-/// destroy the worker from here; ConsumerWorker::request_stop() is what does not wait.
+/// never with a lock held. Be quick: the worker waits. An exception is swallowed. Do not destroy
+/// the worker from here. ConsumerWorker::stop() is refused where it would wait for itself, as it is
+/// in a handler; ConsumerWorker::request_stop() does not wait.
 class Observer {
  public:
   enum class LogLevel : std::uint8_t { kInfo, kWarning, kError };

@@ -14,40 +14,12 @@
 namespace millrace::detail {
 namespace {
 
-/// A worker whose handler, or observer, is called on this thread. A handler may call another
-/// worker's reap_idle_pending(), so there can be one inside another.
-class Inside {
- public:
-  explicit Inside(const Handling* handling)
-      : handling_{handling}, outer_{std::exchange(innermost, this)} {}
-  Inside(const Inside&) = delete;
-  Inside& operator=(const Inside&) = delete;
-  ~Inside() { innermost = outer_; }
-
-  static bool has(const Handling* handling) noexcept {
-    for (const Inside* inside = innermost; inside != nullptr; inside = inside->outer_) {
-      if (inside->handling_ == handling) return true;
-    }
-    return false;
-  }
-
- private:
-  static thread_local const Inside* innermost;
-
-  const Handling* handling_;
-  const Inside* outer_;
-};
-
-thread_local const Inside* Inside::innermost = nullptr;
-
 /// The start that comes next, as the server's count will have it.
 std::uint64_t next_start(const Work& work) noexcept {
   return work.reclaimed ? work.deliveries + 1 : work.deliveries;
 }
 
 }  // namespace
-
-bool Handling::is_inside() const noexcept { return Inside::has(this); }
 
 std::size_t Handling::entries_a_call() const noexcept {
   return std::holds_alternative<Handler>(handler_) ? 1 : config_.prefetch;
@@ -60,7 +32,6 @@ bool Handling::is_last(const Work& work) const noexcept {
 std::vector<Handling::Result> Handling::handle(std::span<const Work> works, scripts::Eval eval,
                                                AckBatch* acks) {
   const Turnstile::Pass pass{turnstile_};
-  const Inside mark{this};
   std::vector<Result> results(works.size(), Result::kNotStarted);
   std::size_t done = 0;
   try {
@@ -291,6 +262,11 @@ Milliseconds Handling::backoff(std::uint64_t attempt) const {
   thread_local std::mt19937_64 random{std::random_device{}()};
   std::uniform_real_distribution<> jitter{0.5, 1.0};
   return Milliseconds{static_cast<Milliseconds::rep>(std::min(delay, longest) * jitter(random))};
+}
+
+void Handling::never_arrived(const Work& work) {
+  fail({.work = work, .number = work.deliveries}, Verdict::retry(),
+       "it did not arrive within the time-out, not even when it was asked for alone");
 }
 
 void Handling::give_up() { shared_.ledger.stop_calls(); }

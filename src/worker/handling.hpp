@@ -98,6 +98,10 @@ class Handling {
   std::vector<Result> handle(std::span<const Work> works, scripts::Eval eval,
                              AckBatch* acks = nullptr);
 
+  /// An entry that is running in the ledger could not be fetched: that counts as a start that
+  /// failed.
+  void never_arrived(const Work& work);
+
   /// Fires Delivery::stop of all calls.
   void give_up();
 
@@ -106,10 +110,6 @@ class Handling {
   std::uint64_t finished_while_draining() const noexcept {
     return finished_.load(std::memory_order_relaxed);
   }
-
-  /// True on a thread that is in handle() right now: inside the handler, or an observer that is
-  /// told of the call.
-  bool is_inside() const noexcept;
 
  private:
   friend class Call;

@@ -56,6 +56,7 @@ void Reader::step() {
   work_off();
   if (stop_.stop_requested() || wait_while_paused()) return;
   renew_old_token();
+  if (stuck_) step_past_stuck();
   if (must_recover_.load()) recover();
   retry_due();
   if (!probing_) reap_if_due();
@@ -110,7 +111,6 @@ void Reader::remake_group() {
 void Reader::recover() {
   if (shared_.clock.now() < recover_from_) return;
   must_recover_ = false;
-  const auto run = [this](auto&&... args) { return eval(args...); };
   try {
     StreamId last{};
     for (bool is_end = false; !is_end && !stop_.stop_requested();) {
@@ -126,13 +126,9 @@ void Reader::recover() {
           return;
         }
         const TimePoint sent_at = shared_.clock.now();
-        std::size_t asked = 0;
-        auto taken = in_page([&](std::size_t count) {
-          asked = std::min(count, rest.size());
-          return scripts::retake(run, config_, rest.first(asked));
-        });
-        rest = rest.subspan(asked);
-        hold_taken(shared_, std::move(taken), sent_at);
+        const auto some = rest.first(std::min(rest.size(), page_size_.get()));
+        rest = rest.subspan(some.size());
+        hold_taken(shared_, retake(some), sent_at);
         work_off();
       }
     }
@@ -145,24 +141,53 @@ void Reader::recover() {
 void Reader::retry_due() {
   while (!stop_.stop_requested()) {
     const TimePoint now = shared_.clock.now();
-    const auto due = shared_.ledger.due_retries(now, std::min(page_size_, scripts::kMostIds));
+    const auto due = shared_.ledger.due_retries(now, page_size_.get());
     if (due.empty()) return;
-    hold_taken(shared_,
-               scripts::retake([this](auto&&... args) { return eval(args...); }, config_, due),
-               now);
+    hold_taken(shared_, retake(due), now);
     // What was not taken is a peer's.
     for (const Pending& entry : due) shared_.ledger.forget_parked(entry.id);
     work_off();
   }
 }
 
+scripts::Taken Reader::retake(std::span<const Pending> pending) {
+  try {
+    return in_page([&](std::size_t) {
+      return scripts::retake([this](auto&&... args) { return eval(args...); }, config_, pending);
+    });
+  } catch (const TimeoutError&) {
+    if (pending.size() == 1) stuck_ = pending.front();
+    throw;
+  }
+}
+
+void Reader::step_past_stuck() {
+  const TimePoint now = shared_.clock.now();
+  const scripts::Hold start{stuck_->id, stuck_->deliveries, stuck_->deliveries + 1};
+  const auto found =
+      scripts::hold([this](auto&&... args) { return eval(args...); }, config_, {&start, 1});
+  const StreamId id = std::exchange(stuck_, std::nullopt)->id;
+  if (found.front() != scripts::Holding::kOurs) return;
+  shared_.events.log(
+      Observer::LogLevel::kWarning,
+      fmt::format("entry {} of '{}' did not arrive within the time-out, not even when it was asked "
+                  "for alone: that counts as a start of its handler that failed",
+                  id.to_string(), config_.key));
+  Work work{
+      .entry = Entry{id, {}, true}, .deliveries = start.next, .reclaimed = true, .leased_at = now};
+  if (!shared_.ledger.reserve(work)) return;
+  if (const auto running = shared_.ledger.start(work.ticket, stop_)) {
+    handling_.never_arrived(*running);
+  }
+}
+
 scripts::Taken Reader::in_page(FunctionRef<scripts::Taken(std::size_t)> ask) {
   try {
-    scripts::Taken page = ask(page_size_);
-    page_size_ = std::min({2 * page_size_, config_.prefetch, scripts::kMostIds});
+    scripts::Taken page = ask(page_size_.get());
+    page_size_.arrived();
     return page;
   } catch (const TimeoutError&) {
-    page_size_ = std::max<std::size_t>(page_size_ / 2, 1);
+    page_size_.timed_out();
     throw;
   }
 }

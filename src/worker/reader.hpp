@@ -5,6 +5,7 @@
 #include "worker/acknowledging.hpp"
 #include "worker/faults.hpp"
 #include "worker/handling.hpp"
+#include "worker/page_size.hpp"
 #include "worker/shared.hpp"
 
 #include <atomic>
@@ -58,6 +59,8 @@ class Reader {
   EntryBatch read_new(Acknowledging& acks, std::size_t room, Milliseconds block);
   Milliseconds time_to_block() const;
   scripts::Taken in_page(FunctionRef<scripts::Taken(std::size_t)> ask);
+  scripts::Taken retake(std::span<const Pending> pending);
+  void step_past_stuck();
   void work_off();
   bool wait_for_room();
   void renew_old_token();
@@ -89,7 +92,8 @@ class Reader {
   bool probing_ = true;  // The next read does not wait: it is to show whether all is well.
 
   StreamId cursor_{};
-  std::size_t page_size_;  // Of recovery and reaping; halved while a page is too big to arrive.
+  PageSize page_size_;              // Of recovery, retries and reaping.
+  std::optional<Pending> stuck_{};  // It did not arrive, although it was asked for alone.
   bool sweeping_ = false;
   TimePoint next_page_{};
   TimePoint next_sweep_{};

@@ -2,6 +2,7 @@
 
 #include "net/deadline.hpp"
 #include "worker/acknowledging.hpp"
+#include "worker/inside.hpp"
 #include "worker/intake.hpp"
 
 #include <fmt/format.h>
@@ -55,6 +56,7 @@ Worker::~Worker() {
 }
 
 void Worker::start() {
+  const Inside inside{*this};
   {
     std::lock_guard lock{lifecycle_};
     if (started_ || stop_.stop_requested()) {
@@ -63,7 +65,15 @@ void Worker::start() {
     started_ = true;
   }
   status_.move_to(WorkerState::kStarting);
+  try {
+    start_threads();
+  } catch (const std::exception& error) {
+    status_.fail(ProtocolError{fmt::format("the worker could not start: {}", error.what())});
+    throw;
+  }
+}
 
+void Worker::start_threads() {
   std::lock_guard lock{lifecycle_};
   const std::size_t handlers = config_.concurrency > 1 ? config_.concurrency : 0;
   try {
@@ -91,6 +101,7 @@ void Worker::start() {
 }
 
 void Worker::read_until_stopped() {
+  const Inside inside{*this};
   try {
     reader_.run(stop_.get_token());
   } catch (const std::exception& error) {
@@ -101,6 +112,7 @@ void Worker::read_until_stopped() {
 }
 
 void Worker::handle_until_stopped() {
+  const Inside inside{*this};
   const auto run = [this](auto&&... args) { return shared_.pool.eval(args...); };
   std::vector<Work> works;
   while (auto first = ledger_.wait_for_next(stop_.get_token(), clock_)) {
@@ -123,14 +135,17 @@ void Worker::handle_until_stopped() {
 }
 
 void Worker::thread_ended() {
-  {
-    std::lock_guard lock{lifecycle_};
-    if (--working_ > 0) return;
-  }
-  keeper_.work_ended(reader_.was_connected());
+  std::unique_lock lock{lifecycle_};
+  if (--working_ > 0) return;
+  // The keeper's end is the consumer's: what a reap left unacknowledged comes before it.
+  ended_changed_.wait(lock, [this] { return reaping_ == 0; });
+  const bool reaped = reaped_;
+  lock.unlock();
+  keeper_.work_ended(reader_.was_connected() || reaped);
 }
 
 void Worker::keep_until_done() {
+  const Inside inside{*this};
   try {
     keeper_.run(stop_.get_token());
   } catch (const std::exception& error) {
@@ -159,7 +174,7 @@ void Worker::request_stop() noexcept {
 }
 
 StopReport Worker::stop(Milliseconds drain) {
-  refuse_inside_handler("stop");
+  refuse_inside("stop");
   request_stop();
   StopReport report;
   if (wait_until_ended(after(clock_.now(), drain))) {
@@ -178,12 +193,25 @@ StopReport Worker::stop(Milliseconds drain) {
 
 bool Worker::wait_until_ended(TimePoint deadline) {
   std::unique_lock lock{lifecycle_};
-  const bool ended = ended_changed_.wait_until(
-      lock, deadline, [this] { return (ended_ || !started_) && reaping_ == 0; });
-  const bool never_ran = !started_;
+  const bool may_end = ended_changed_.wait_until(
+      lock, deadline, [this] { return (ended_ || (!started_ && !ending_)) && reaping_ == 0; });
+  if (!may_end || ended_) return may_end;
+  ending_ = true;
+  const bool reaped = reaped_;
   lock.unlock();
-  if (ended && never_ran) status_.move_to(WorkerState::kStopped);
-  return ended;
+  end_without_threads(reaped);
+  lock.lock();
+  ended_ = true;
+  ended_changed_.notify_all();
+  return true;
+}
+
+void Worker::end_without_threads(bool reaped) {
+  const Inside inside{*this};
+  // What a keeper does when all others have come to their end.
+  keeper_.work_ended(reaped);
+  keeper_.run(stop_.get_token());
+  status_.move_to(WorkerState::kStopped);
 }
 
 void Worker::join() {
@@ -221,8 +249,9 @@ Worker::Reaping::~Reaping() {
 }
 
 ReapReport Worker::reap() {
-  refuse_inside_handler("reap_idle_pending");
+  refuse_inside("reap_idle_pending");
   const Reaping reaping{*this};
+  const Inside inside{*this};
   ReapReport report;
   StreamId cursor{};
   try {
@@ -239,8 +268,7 @@ void Worker::reap_page(ReapReport& report, StreamId& cursor) {
   const auto run = [this](auto&&... args) { return shared_.pool.eval(args...); };
   settle_without_keeper();  // what failed in an earlier page
   const TimePoint sent_at = clock_.now();
-  auto taken = scripts::take(run, config_, cursor, std::min(config_.prefetch, scripts::kMostIds),
-                             ledger_.held_ids());
+  auto taken = take_page(cursor);
   cursor = taken.next_cursor;
   report.deleted_ids.insert(report.deleted_ids.end(), taken.deleted_ids.begin(),
                             taken.deleted_ids.end());
@@ -273,6 +301,25 @@ void Worker::reap_page(ReapReport& report, StreamId& cursor) {
   settle_without_keeper();
 }
 
+scripts::Taken Worker::take_page(StreamId cursor) {
+  const auto run = [this](auto&&... args) { return shared_.pool.eval(args...); };
+  try {
+    auto taken = scripts::take(run, config_, cursor, reap_page_size_.get(), ledger_.held_ids());
+    note_reaped();
+    reap_page_size_.arrived();
+    return taken;
+  } catch (const Error& error) {
+    if (error.outcome() != Outcome::kNotApplied) note_reaped();
+    if (error.code() == Error::Code::kTimeout) reap_page_size_.timed_out();
+    throw;
+  }
+}
+
+void Worker::note_reaped() {
+  std::lock_guard lock{lifecycle_};
+  reaped_ = true;
+}
+
 void Worker::settle_without_keeper() {
   {
     std::lock_guard lock{lifecycle_};
@@ -299,10 +346,10 @@ void Worker::give_back(const std::vector<Work>& unstarted) {
   }
 }
 
-void Worker::refuse_inside_handler(const char* call) const {
-  if (!handling_.is_inside()) return;
+void Worker::refuse_inside(const char* call) const {
+  if (!Inside::of(*this)) return;
   throw InvalidArgument{
-      fmt::format("{}() was called from the worker's own handler, where it would "
+      fmt::format("{}() was called from the worker's own handler or observer, where it would "
                   "wait for itself; request_stop() does not wait",
                   call)};
 }

@@ -9,12 +9,14 @@
 #include "worker/handling.hpp"
 #include "worker/keeper.hpp"
 #include "worker/ledger.hpp"
+#include "worker/page_size.hpp"
 #include "worker/read_gate.hpp"
 #include "worker/reader.hpp"
 #include "worker/shared.hpp"
 #include "worker/stats.hpp"
 #include "worker/status.hpp"
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <stop_token>
@@ -64,14 +66,18 @@ class Worker {
   void read_until_stopped();
   void handle_until_stopped();
   void keep_until_done();
+  void start_threads();
   void thread_ended();
   void fail(const Error& error);
   bool wait_until_ended(TimePoint deadline);
+  void end_without_threads(bool reaped);
   void join();
   void reap_page(ReapReport& report, StreamId& cursor);
+  scripts::Taken take_page(StreamId cursor);
+  void note_reaped();
   void settle_without_keeper();
   void give_back(const std::vector<Work>& unstarted);
-  void refuse_inside_handler(const char* call) const;
+  void refuse_inside(const char* call) const;
 
   const EventStream stream_;
   const WorkerConfig config_;
@@ -88,14 +94,17 @@ class Worker {
   Handling handling_;
   Reader reader_;
   Keeper keeper_;
+  PageSize reap_page_size_{std::min(config_.prefetch, scripts::kMostIds)};  // On demand.
   std::stop_source stop_;
 
   std::mutex lifecycle_;
   std::condition_variable ended_changed_;
   bool started_ = false;
   int reaping_ = 0;
+  bool reaped_ = false;  // The server may have made our consumer for it.
   std::vector<StreamId> released_by_reaping_;
   std::size_t working_ = 0;  // threads that read or handle
+  bool ending_ = false;      // Without threads: one of those who wait does their last work.
   bool ended_ = false;
   std::vector<std::thread> threads_;
 };

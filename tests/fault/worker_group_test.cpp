@@ -122,6 +122,46 @@ TEST_F(WorkerGroupLoss, LosesNothingThatIsAppendedWhileItMayNotMakeTheGroup) {
   EXPECT_THAT(heard().text(), ::testing::HasSubstr("XGROUP CREATE")) << "names what is forbidden";
 }
 
+TEST_F(WorkerGroupLoss, GoesOnWhereAPeerMakesTheGroupThatItMayNotMake) {
+  Journal journal;
+  ConsumerWorker worker{stream(), patient(), journal.handler()};
+  worker.start();
+  ASSERT_TRUE(journal.wait_for(append_ids(3)));
+  ASSERT_TRUE(nothing_is_pending());
+
+  raw()("ACL", "SETUSER", "default", "-xgroup|create");
+  raw()("XGROUP", "DESTROY", "s", "g");
+  ASSERT_TRUE(wait_until([&] { return worker.state() == WorkerState::kDegraded; }));
+  raw()("ACL", "SETUSER", "peer", "on", "nopass", "~*", "+@all");
+  RawClient peer{server().options()};
+  EXPECT_EQ(peer("AUTH", "peer", "any"), "+OK");
+  EXPECT_EQ(peer("XGROUP", "CREATE", "s", "g", "3-0"), "+OK");
+  EXPECT_TRUE(journal.wait_for(append_ids(2, 3)));
+  EXPECT_EQ(worker.state(), WorkerState::kRunning);
+  EXPECT_EQ(journal.size(), 5U);
+}
+
+TEST_F(WorkerGroupLoss, LosesNothingOfANewStreamThatHasTheIdThatItSawLast) {
+  Journal journal;
+  WorkerOptions often = options();
+  often.min_idle = 600ms;  // the group is looked at three times in this
+  often.reap_every = 0ms;
+  ConsumerWorker worker{stream(), often, journal.handler()};
+  worker.start();
+  ASSERT_TRUE(journal.wait_for(append_ids(5)));
+  ASSERT_TRUE(nothing_is_pending());
+  const auto looks = calls_of("xinfo|stream");
+  ASSERT_TRUE(wait_until([&] { return calls_of("xinfo|stream") >= looks + 2; }));
+
+  raw()("MULTI");
+  raw()("FLUSHALL");
+  for (const StreamId id : Ids{{2, 0}, {5, 0}, {6, 0}}) raw()("XADD", "s", id, "f", "v");
+  raw()("EXEC");
+  EXPECT_TRUE(journal.wait_for_calls(8)) << "2-0 and 5-0 are others than before";
+  EXPECT_TRUE(nothing_is_pending());
+  EXPECT_EQ(heard().recreated(), Ids{{}});
+}
+
 TEST_F(WorkerGroupLoss, RepeatsNothingThatWasDoneWhenTheGroupWasLastLookedAt) {
   Journal journal;
   WorkerOptions often = options();

@@ -23,6 +23,13 @@ class WorkerReapOnDemand : public WorkerTest {
       raw()("XCLAIM", "s", "g", owner, 0, id, "IDLE", 7'200'000, "JUSTID");
     }
   }
+  std::vector<std::string> consumers() {
+    std::vector<std::string> names;
+    for (const RawReply& consumer : raw()("XINFO", "CONSUMERS", "s", "g").elements) {
+      names.push_back(consumer.field("name").text);
+    }
+    return names;
+  }
   Ids left_by_bob(std::size_t count) {
     const Ids ids = append_ids(count);
     orphan("bob", count);
@@ -229,6 +236,76 @@ TEST_F(WorkerReapOnDemand, IsLetFinishByAStopAndGivesBackWhatItHasNotStarted) {
   carol.consumer = "carol";
   ConsumerWorker peer{stream(), carol, journal.handler()};
   EXPECT_EQ(peer.reap_idle_pending().processed, 2U) << "at once";
+}
+
+TEST_F(WorkerReapOnDemand, IsWaitedForByAStopAndTakesNothingMore) {
+  left_by_bob(3);
+  Gate gate;
+  Journal journal;
+  WorkerOptions one = on_demand();
+  one.prefetch = 1;
+  ConsumerWorker worker{stream(), one, journal.handler([&](const Delivery&) {
+                          gate.pass();
+                          return Verdict::ack();
+                        })};
+  worker.start();
+  ASSERT_TRUE(worker.wait_ready(kGenerous));
+  auto reap = std::async(std::launch::async, [&] { return worker.reap_idle_pending(); });
+  ASSERT_TRUE(gate.wait_for_arrivals(1));
+  auto stop = std::async(std::launch::async, [&] { return worker.stop(kGenerous); });
+  ASSERT_TRUE(wait_until([&] { return worker.state() == WorkerState::kDraining; }));
+  EXPECT_EQ(stop.wait_for(100ms), std::future_status::timeout);
+  EXPECT_THROW(worker.reap_idle_pending(), InvalidArgument);
+
+  gate.open();
+  const StopReport report = stop.get();
+  EXPECT_EQ(report.finished, 1U);
+  EXPECT_EQ(report.abandoned, Ids{});
+  EXPECT_EQ(worker.state(), WorkerState::kStopped);
+  EXPECT_EQ(reap.get().claimed, 1U) << "the pages that follow are not taken";
+  EXPECT_EQ(journal.ids(), (Ids{{1, 0}}));
+  EXPECT_EQ(owner({2, 0}), "bob");
+  EXPECT_EQ(consumers(), (std::vector<std::string>{"bob"})) << "alice owns nothing";
+}
+
+TEST_F(WorkerReapOnDemand, LeavesNoConsumerBehindThatOwnsNothing) {
+  const Ids ids = append_ids(2);
+  orphan("bob");
+  for (const bool stopped : {true, false}) {
+    make_idle({ids[stopped ? 0 : 1]});
+    auto worker = std::make_unique<ConsumerWorker>(stream(), on_demand(), [](const Delivery&) {});
+    EXPECT_EQ(worker->reap_idle_pending().processed, 1U);
+    EXPECT_EQ(consumers(), (std::vector<std::string>{"alice", "bob"}));
+    if (stopped) {
+      worker->stop();
+      EXPECT_EQ(worker->state(), WorkerState::kStopped);
+      EXPECT_EQ(consumers(), (std::vector<std::string>{"bob"}));
+    }
+    worker.reset();
+    EXPECT_EQ(consumers(), (std::vector<std::string>{"bob"})) << stopped;
+  }
+}
+
+TEST_F(WorkerReapOnDemand, LeavesAConsumerBehindThatOwnsPendingEntries) {
+  left_by_bob(1);
+  {
+    ConsumerWorker worker{stream(), on_demand(),
+                          [](const Delivery&) { return Verdict::leave_pending(); }};
+    worker.reap_idle_pending();
+  }
+  EXPECT_EQ(owner({1, 0}), "alice") << "removing the consumer would forget the entry";
+}
+
+TEST_F(WorkerReapOnDemand, AcknowledgesAtTheStopWhatItCouldNotAcknowledge) {
+  left_by_bob(3);
+  Proxy proxy{server()};
+  proxy.lose_request("XACK");
+  ConsumerWorker worker{stream(proxy.options()), on_demand(), [](const Delivery&) {}};
+  ASSERT_TRUE(worker.reap_idle_pending().error.has_value());
+  EXPECT_EQ(pending(), 3);
+  worker.stop();
+  EXPECT_EQ(pending(), 0);
+  EXPECT_EQ(consumers(), (std::vector<std::string>{"bob"}));
 }
 
 TEST_F(WorkerReapOnDemand, StartsNothingOfTheLoopWhoseTurnComesAfterTheStop) {

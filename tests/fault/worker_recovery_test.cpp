@@ -229,7 +229,7 @@ TEST_F(WorkerRecovery, ReportsAndDropsEntriesThatWereTrimmedWhilePending) {
   EXPECT_TRUE(nothing_is_pending());
 }
 
-TEST_F(WorkerRecovery, HandlesAnEntryThatWasTrimmedWhileItWaitedFromMemory) {
+TEST_F(WorkerRecovery, HandlesFromMemoryWhatWasTrimmedWhileItWaited) {
   append_ids(2);
   orphan("alice");
   Gate gate;
@@ -242,8 +242,10 @@ TEST_F(WorkerRecovery, HandlesAnEntryThatWasTrimmedWhileItWaitedFromMemory) {
   ASSERT_TRUE(gate.wait_for_arrivals(1));
   raw()("XDEL", "s", "2-0");
   gate.open();
-  EXPECT_TRUE(journal.wait_for(Ids{{1, 0}, {2, 0}}));
+  EXPECT_TRUE(journal.wait_for(Ids{{1, 0}, {2, 0}})) << "its payload is nowhere but here";
+  EXPECT_EQ(journal.calls_for({2, 0}).front().attempt, 2U);
   EXPECT_TRUE(nothing_is_pending());
+  EXPECT_EQ(heard().deleted(), Ids{}) << "it was not lost";
   EXPECT_EQ(worker.stats().leases_lost, 0U) << "no peer has it";
 }
 

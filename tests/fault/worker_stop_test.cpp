@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
 #include <future>
+#include <iterator>
 #include <thread>
 #include <vector>
 
@@ -132,6 +134,27 @@ TEST_F(WorkerStop, EndsAPauseBetweenAttemptsAtOnce) {
   ASSERT_TRUE(wait_until([&] { return worker.state() == WorkerState::kDegraded; }));
   takes_no_time([&] { worker.stop(); });
   EXPECT_EQ(worker.state(), WorkerState::kStopped);
+}
+
+TEST_F(WorkerStop, EndsAWorkerThatNeverHadAServer) {
+  server().stop();
+  const auto open_files = [] {
+    const std::filesystem::directory_iterator files{"/proc/self/fd"};
+    return std::distance(begin(files), end(files));
+  };
+  const auto before = open_files();
+  for (int i = 0; i < 20; ++i) {
+    ConsumerWorker worker{stream(impatient()), patient(), [](const Delivery&) {}};
+    worker.start();
+    // The later, the more often both threads have tried.
+    const auto until = Clock::now() + i * std::chrono::milliseconds{5};
+    ASSERT_TRUE(wait_until([&] { return Clock::now() >= until; }));
+    takes_no_time([&] { worker.stop(); });
+    EXPECT_EQ(worker.state(), WorkerState::kStopped);
+    EXPECT_EQ(worker.stats().in_flight, 0U);
+  }
+  EXPECT_EQ(open_files(), before);
+  EXPECT_EQ(heard().connected(), 0U);
 }
 
 TEST_F(WorkerStop, EndsAPausedWorkerAtOnce) {

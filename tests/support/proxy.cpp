@@ -120,6 +120,10 @@ class Proxy::Loop {
     change([&] { stalled_ = stalled; });
   }
 
+  void limit_replies(std::optional<std::size_t> bytes) {
+    change([&] { limit_ = bytes; });
+  }
+
   void cut() {
     change([&] { cut_ = true; });
   }
@@ -139,6 +143,7 @@ class Proxy::Loop {
     Socket client;
     Socket server;
     bool swallow_reply = false;
+    std::size_t replied = 0;  // bytes since the last request
     bool broken = false;
   };
 
@@ -225,6 +230,7 @@ class Proxy::Loop {
     if (!read) return;
     const std::string_view bytes = *read;
     const std::lock_guard lock{mutex_};
+    pair.replied = 0;
     if (!word_.empty() && bytes.find(word_) != std::string_view::npos && --countdown_ == 0) {
       word_.clear();
       pair.swallow_reply = !lose_request_;
@@ -237,6 +243,11 @@ class Proxy::Loop {
     if (bytes.empty() || !send_all(pair.server.fd(), bytes)) pair.broken = true;
   }
 
+  bool is_too_long(std::size_t reply) const {
+    const std::lock_guard lock{mutex_};
+    return limit_ && reply > *limit_;
+  }
+
   void forward_reply(Pair& pair) {
     const auto read = read_unless_stalled(pair.server.fd());
     if (!read) return;
@@ -245,6 +256,8 @@ class Proxy::Loop {
       const std::lock_guard lock{mutex_};
       lost_ = true;
       pair.broken = true;
+    } else if (is_too_long(pair.replied += bytes.size())) {
+      if (bytes.empty()) pair.broken = true;
     } else if (bytes.empty() || !send_all(pair.client.fd(), bytes)) {
       pair.broken = true;
     }
@@ -261,6 +274,7 @@ class Proxy::Loop {
   bool ended_ = false;
   bool cut_ = false;
   bool stalled_ = false;
+  std::optional<std::size_t> limit_{};
   std::string word_{};
   std::size_t countdown_ = 0;
   bool lose_request_ = false;
@@ -279,6 +293,7 @@ void Proxy::lose_reply_to(const std::string& word, std::size_t nth) {
 }
 void Proxy::lose_request(const std::string& word, std::size_t nth) { loop_->lose(word, nth, true); }
 bool Proxy::has_lost() const { return loop_->lost(); }
+void Proxy::limit_replies(std::optional<std::size_t> bytes) { loop_->limit_replies(bytes); }
 void Proxy::stall() { loop_->set_stalled(true); }
 void Proxy::flow() { loop_->set_stalled(false); }
 void Proxy::cut() { loop_->cut(); }

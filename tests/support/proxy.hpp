@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace millrace::test {
@@ -31,6 +32,10 @@ class Proxy {
 
   /// True once what lose_reply_to() or lose_request() asked for has happened.
   bool has_lost() const;
+
+  /// Of a reply longer than this, what goes beyond it never arrives: the way is too narrow. None:
+  /// all arrives again.
+  void limit_replies(std::optional<std::size_t> bytes);
 
   /// Nothing gets through any more, in either direction, and nobody is told; until flow().
   void stall();

@@ -207,6 +207,13 @@ TEST_F(GroupTest, IsMadeAgainAtTheBeginningOfANewStreamWithLargerIds) {
   EXPECT_EQ(stream_.created_at, "0-0");
 }
 
+TEST_F(GroupTest, IsMadeAgainAtTheBeginningOfANewStreamThatHasTheIdThatWasSeenLast) {
+  given_read_to({4, 0});
+  stream_.become({{4, 0}, {9, 0}});  // two entries, where there had been five
+  EXPECT_TRUE(group_.remake(connection_).another_stream);
+  EXPECT_EQ(stream_.created_at, "0-0");
+}
+
 TEST_F(GroupTest, IsMadeAgainAtTheBeginningOfANewStreamAlthoughNothingOfTheOldOneWasSeen) {
   config_.group_start = GroupStart::now();
   group_.open(connection_);
@@ -258,6 +265,17 @@ TEST_F(GroupTest, SaysWhereAPeerWasFirst) {
   const Group::Remade remade = group_.remake(connection_);
   EXPECT_FALSE(remade.created);
   EXPECT_EQ(stream_.created_at, std::nullopt);
+}
+
+TEST_F(GroupTest, IsReadWhereAPeerMadeItAlthoughWeMayNot) {
+  given_read_to({3, 0});
+  lose_the_group();
+  stream_.group = StreamId{3, 0};
+  stream_.refusal = "-NOPERM no\r\n";
+  const Group::Remade remade = group_.remake(connection_);
+  EXPECT_FALSE(remade.created);
+  EXPECT_FALSE(remade.another_stream);
+  EXPECT_EQ(remade.position, (StreamId{3, 0}));
 }
 
 TEST_F(GroupTest, ForgetsTheOldStreamOnceItIsMadeInANewOne) {

@@ -47,7 +47,7 @@ class HandlingTest : public ::testing::Test {
   Reply eval(std::span<const std::string_view> args) {
     asked_.emplace_back(args.begin(), args.end());
     if (eval_throws_) throw IoError{"the connection is lost"};
-    return resp(still_ours_ ? "*1\r\n:1\r\n" : "*1\r\n:0\r\n");
+    return resp(answer_);
   }
   Result handle(Handling& handling, const Work& work) {
     return handling.handle(work,
@@ -59,7 +59,7 @@ class HandlingTest : public ::testing::Test {
   Parts parts_;
   std::vector<std::uint64_t> attempts_;
   std::vector<Words> asked_;
-  bool still_ours_ = true;
+  std::string answer_ = "*1\r\n:1\r\n";  // it is still ours
   bool eval_throws_ = false;
 };
 
@@ -153,7 +153,7 @@ TEST_F(HandlingTest, StartsAnEntryThatWasGivenBackUnstartedForTheFirstTime) {
 }
 
 TEST_F(HandlingTest, DoesNotStartWhatAPeerHas) {
-  still_ours_ = false;
+  answer_ = "*1\r\n:0\r\n";
   auto handling = this->handling();
   EXPECT_EQ(handle(handling, taken_over(1)), Result::kNotOurs);
   EXPECT_TRUE(attempts_.empty());
@@ -232,6 +232,26 @@ TEST_F(HandlingTest, FiresTheStopTokenWhenItIsGivenUpAndNotBefore) {
   EXPECT_EQ(stopped, (std::vector<bool>{false, false, true}));
 }
 
+TEST_F(HandlingTest, HandlesFromMemoryWhatWasTrimmedWhileItWaited) {
+  answer_ = "*1\r\n:2\r\n";
+  auto handling = this->handling();
+  const Work work = taken_over(3);
+  ASSERT_EQ(handle(handling, work), Result::kSucceeded);
+  EXPECT_EQ(attempts_, (std::vector<std::uint64_t>{4}));
+  EXPECT_EQ(parts_.counters.leases_lost, 0U);
+  AckBatch acks;
+  parts_.ledger.finish_into(acks, work.ticket);
+  EXPECT_EQ(acks.maybe_gone, 1U) << "a reaper that drops it meanwhile takes it from nobody";
+}
+
+TEST_F(HandlingTest, LeavesWhatWasTrimmedAndFailsToTheReaper) {
+  answer_ = "*1\r\n:2\r\n";
+  auto handling = this->handling([](const Delivery&) { return Verdict::retry(); });
+  EXPECT_EQ(handle(handling, taken_over(1)), Result::kFailed);
+  EXPECT_EQ(parts_.ledger.size(), 0U);
+  EXPECT_EQ(parts_.counters.failed, 1U);
+}
+
 TEST_F(HandlingTest, CountsTheCallThatEndsWhileItDrainsAndStartsNoOther) {
   Handling* self = nullptr;
   int calls = 0;
@@ -247,56 +267,6 @@ TEST_F(HandlingTest, CountsTheCallThatEndsWhileItDrainsAndStartsNoOther) {
   EXPECT_EQ(handling.finished_while_draining(), 1U);
   EXPECT_EQ(handle(handling, fresh({3, 0})), Handling::Result::kNotStarted);
   EXPECT_EQ(calls, 2);
-}
-
-TEST_F(HandlingTest, KnowsTheThreadsThatAreInsideTheHandler) {
-  Handling* outer = nullptr;
-  Handling* inner = nullptr;
-  std::vector<bool> inside;
-  auto second = this->handling([&](const Delivery&) {
-    inside.push_back(outer->is_inside());
-    inside.push_back(inner->is_inside());
-    std::thread{[&] { inside.push_back(inner->is_inside()); }}.join();
-    return Verdict::ack();
-  });
-  auto first = this->handling([&](const Delivery&) {
-    inside.push_back(inner->is_inside());
-    handle(*inner, fresh({2, 0}));
-    inside.push_back(outer->is_inside());
-    return Verdict::ack();
-  });
-  outer = &first;
-  inner = &second;
-  EXPECT_FALSE(first.is_inside());
-  handle(first, fresh({1, 0}));
-  EXPECT_FALSE(first.is_inside());
-  EXPECT_EQ(inside, (std::vector<bool>{false, true, true, false, true}));
-}
-
-TEST_F(HandlingTest, TakesAnObserverThatIsToldOfACallForInside) {
-  class Asking : public Observer {
-   public:
-    Handling* handling = nullptr;
-    std::vector<bool> inside;
-    void on_delivery(const Delivery&) override { inside.push_back(handling->is_inside()); }
-    void on_verdict(const Delivery&, const Verdict&) override {
-      inside.push_back(handling->is_inside());
-    }
-  };
-  const auto observer = std::make_shared<Asking>();
-  const Events events{observer};
-  Handling handling{parts_.config, [](const Delivery&) {}, parts_.ledger, parts_.counters, events,
-                    parts_.clock};
-  observer->handling = &handling;
-  handle(handling, fresh());
-  EXPECT_EQ(observer->inside, (std::vector<bool>{true, true}))
-      << "there, stop() would wait for itself";
-}
-
-TEST_F(HandlingTest, IsNotInsideAnyMoreAfterAnException) {
-  auto handling = this->handling([](const Delivery&) -> Verdict { throw 42; });
-  handle(handling, fresh());
-  EXPECT_FALSE(handling.is_inside());
 }
 
 }  // namespace

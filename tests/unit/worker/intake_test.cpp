@@ -133,6 +133,11 @@ TEST_F(IntakeTest, LeavesOrphansThatAPeerWasQuickerToTake) {
   EXPECT_EQ(parts_.counters.leases_lost, 0U) << "they were never held";
 }
 
+TEST_F(IntakeTest, HoldsOrphansThatWereTrimmedSinceTheyWereListed) {
+  const auto batch = orphans(taken({{1, 0}, {2, 0}}, {1, 1}), "*2\r\n:2\r\n:1\r\n");
+  EXPECT_EQ(ids(batch), (Ids{{1, 0}, {2, 0}})) << "their payloads had come before";
+}
+
 TEST_F(IntakeTest, LeavesAloneWhatIsHeldAndWhatWasLeft) {
   parts_.ledger.take({1, 0});
   const Ticket left = parts_.ledger.take({2, 0}).value();

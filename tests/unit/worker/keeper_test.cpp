@@ -119,6 +119,25 @@ TEST_F(KeeperTest, DoesNotConnectAgainAndAgainOnceItIsToStop) {
   EXPECT_LE(connects_, connects + 2);
 }
 
+TEST_F(KeeperTest, EndsAlthoughItNeverConnected) {
+  refuses_ = true;
+  start();
+  finish(1, 2);
+  ASSERT_TRUE(wait_until([&] { return connects_ >= 1; }));
+  stop_.request_stop();
+  keeper_.reader_ended(false);
+  thread_.join();
+  EXPECT_EQ(acked_, 0U);
+  EXPECT_EQ(parts_.ledger.take_acks(9).ids.size(), 2U) << "none is forgotten on the way";
+  EXPECT_FALSE(parts_.observer->lines().empty()) << "that they were not sent is said";
+}
+
+TEST_F(KeeperTest, ConnectsForNothingAtItsEndWhereThereIsNothingToDo) {
+  keeper_.reader_ended(false);
+  keeper_.run(stop_.get_token());
+  EXPECT_EQ(connects_, 0);
+}
+
 TEST_F(KeeperTest, UnblocksAReadThatWaits) {
   start();
   finish(1, 1);

@@ -63,6 +63,15 @@ TEST_F(ScriptsTest, RecoverAsksFromTheBeginningAndThenAfterAnId) {
   EXPECT_EQ(asked_, (std::vector<Words>{{"g", "alice", "-", "64"}, {"g", "alice", "(9-0", "64"}}));
 }
 
+TEST_F(ScriptsTest, PagesNameWhatIsToBeLeftOut) {
+  answers({kPage, kPage});
+  const Ids left_out{{5, 0}, {6, 1}};
+  scripts::take(*this, kAlice, 30s, {}, 16, left_out);
+  scripts::recover(*this, kAlice, {}, 16, left_out);
+  EXPECT_EQ(asked_, (std::vector<Words>{{"g", "alice", "30000", "0-0", "16", "5-0", "6-1"},
+                                        {"g", "alice", "-", "16", "5-0", "6-1"}}));
+}
+
 TEST_F(ScriptsTest, AnEmptyPageIsNoSurprise) {
   answers({"*4\r\n$3\r\n0-0\r\n*0\r\n*0\r\n*0\r\n"});
   const auto taken = scripts::take(*this, kAlice, 30s, {}, 16);

@@ -1,0 +1,163 @@
+#include "support/proxy.hpp"
+#include "worker_test.hpp"
+
+#include <string>
+
+namespace millrace::test {
+namespace {
+
+/// Pages, and entries, that are too big to arrive within the time-out.
+class WorkerOversized : public WorkerTest {
+ protected:
+  WorkerOptions patient() {
+    WorkerOptions patient = options();
+    patient.min_idle = 1h;
+    patient.block = 20ms;
+    patient.prefetch = 4;
+    patient.reconnect_min = patient.reconnect_max = 1ms;
+    return patient;
+  }
+
+  /// Through the proxy, with a time-out that a test can wait for.
+  static ConnectionOptions impatient(const Proxy& proxy) {
+    ConnectionOptions options = proxy.options();
+    options.command_timeout = 500ms;
+    return options;
+  }
+
+  /// 1-0 to 4-0, of which 2-0 is big; all have been given to `consumer`.
+  void given_pending(std::string_view consumer) {
+    for (std::uint64_t i = 1; i <= 4; ++i) {
+      raw()("XADD", "s", StreamId{i, 0}, "f", std::string(i == 2 ? 100'000 : 10, 'x'));
+    }
+    orphan(consumer);
+  }
+  void make_idle(const Ids& ids) {
+    for (const StreamId id : ids) {
+      raw()("XCLAIM", "s", "g", "bob", 0, id, "IDLE", 7'200'000, "JUSTID");
+    }
+  }
+
+  std::size_t times_said(std::string_view words) {
+    std::size_t times = 0;
+    for (const auto& line : heard().lines()) {
+      if (line.text.find(words) == std::string::npos) continue;
+      EXPECT_EQ(line.level, Observer::LogLevel::kWarning);
+      ++times;
+    }
+    return times;
+  }
+
+  const std::string step_past_ = "entry 2-0 of 's' did not arrive";
+};
+
+TEST_F(WorkerOversized, APageIsHalvedUntilItArrives) {
+  Ids ids;
+  for (std::uint64_t i = 1; i <= 8; ++i) {
+    ids.push_back({i, 0});
+    raw()("XADD", "s", ids.back(), "f", std::string(1'000, 'x'));
+  }
+  orphan("alice");
+  Proxy proxy{server()};
+  proxy.limit_replies(3'500);  // for what is said of the stream, first and last entry are sent, too
+  Journal journal;
+  WorkerOptions eight = patient();
+  eight.prefetch = 8;
+  ConsumerWorker worker{stream(impatient(proxy)), eight, journal.handler()};
+  worker.start();
+
+  ASSERT_TRUE(journal.wait_for(ids)) << ::testing::PrintToString(journal.ids()) << '\n'
+                                     << heard().text();
+  EXPECT_EQ(journal.ids(), ids);
+  for (const Journal::Call& call : journal.calls()) EXPECT_EQ(call.attempt, 2U) << call.id;
+  EXPECT_TRUE(nothing_is_pending());
+  EXPECT_EQ(times_said("alone"), 0U) << heard().text();
+}
+
+TEST_F(WorkerOversized, AnOwnEntryThatDoesNotArriveAloneKeepsNoOtherWaiting) {
+  given_pending("alice");
+  append_ids(1, 4);
+  Proxy proxy{server()};
+  proxy.limit_replies(10'000);
+  Journal journal;
+  ConsumerWorker worker{stream(impatient(proxy)), patient(), journal.handler()};
+  worker.start();
+
+  EXPECT_TRUE(journal.wait_for(Ids{{1, 0}, {3, 0}, {4, 0}, {5, 0}}));
+  EXPECT_EQ(journal.ids(), (Ids{{1, 0}, {3, 0}, {4, 0}, {5, 0}}));
+  EXPECT_EQ(owner({2, 0}), "alice");
+  EXPECT_EQ(deliveries({2, 0}), 1) << "nobody started it";
+  EXPECT_EQ(times_said(step_past_), 1U) << heard().text();
+
+  // Nor does it after the connections were lost: it is not asked for again at once.
+  const std::size_t lost = heard().connections_lost().size();
+  const std::size_t connected = heard().connected();
+  kill_clients();
+  ASSERT_TRUE(wait_until([&] { return heard().connected() > connected; }));
+  EXPECT_TRUE(journal.wait_for(append_ids(1, 5)));
+  EXPECT_EQ(heard().connections_lost().size(), lost + 1) << heard().text();
+  EXPECT_EQ(times_said(step_past_), 1U) << heard().text();
+  EXPECT_TRUE(wait_until([&] { return pending() == 1; }));
+}
+
+TEST_F(WorkerOversized, AnEntryThatIsTakenOverAndDoesNotArriveKeepsNoOtherWaiting) {
+  given_pending("bob");
+  make_idle({{1, 0}, {2, 0}, {3, 0}, {4, 0}});
+  Proxy proxy{server()};
+  proxy.limit_replies(10'000);
+  Journal journal;
+  ConsumerWorker worker{stream(impatient(proxy)), patient(), journal.handler()};
+  worker.start();
+
+  EXPECT_TRUE(journal.wait_for(Ids{{1, 0}, {3, 0}, {4, 0}}));
+  EXPECT_TRUE(journal.wait_for(append_ids(1, 4)));
+  EXPECT_TRUE(wait_until([&] { return pending() == 1; }));
+  EXPECT_EQ(deliveries({2, 0}), 1);
+  EXPECT_EQ(times_said(step_past_), 1U) << heard().text();
+
+  // Idle once more, it is found by each sweep, and not asked for.
+  const std::size_t lost = heard().connections_lost().size();
+  make_idle({{2, 0}});
+  ASSERT_TRUE(wait_until([&] { return owner({2, 0}) == "alice"; }));
+  EXPECT_TRUE(journal.wait_for(append_ids(1, 5)));
+  EXPECT_EQ(heard().connections_lost().size(), lost);
+}
+
+TEST_F(WorkerOversized, AnEntryThatDidNotArriveIsAskedForAgainWhenItHasBeenIdle) {
+  given_pending("alice");
+  Proxy proxy{server()};
+  proxy.limit_replies(10'000);
+  Journal journal;
+  WorkerOptions soon = patient();
+  soon.min_idle = 1s;
+  soon.reap_every = 100ms;
+  ConsumerWorker worker{stream(impatient(proxy)), soon, journal.handler()};
+  worker.start();
+  ASSERT_TRUE(wait_until([&] { return times_said(step_past_) > 0; })) << heard().text();
+  proxy.limit_replies(std::nullopt);
+
+  EXPECT_TRUE(journal.wait_for(Ids{{1, 0}, {2, 0}, {3, 0}, {4, 0}}));
+  EXPECT_EQ(journal.calls_for({2, 0}).front().attempt, 2U) << "it had not been started";
+  EXPECT_TRUE(nothing_is_pending());
+}
+
+TEST_F(WorkerOversized, OnDemandAsksForLessTheNextTime) {
+  Ids ids;
+  for (std::uint64_t i = 1; i <= 4; ++i) {
+    ids.push_back({i, 0});
+    raw()("XADD", "s", ids.back(), "f", std::string(1'000, 'x'));
+  }
+  orphan("bob");
+  make_idle(ids);
+  Proxy proxy{server()};
+  proxy.limit_replies(2'500);
+  Journal journal;
+  ConsumerWorker worker{stream(impatient(proxy)), patient(), journal.handler()};
+  EXPECT_EQ(worker.reap_idle_pending().error.value().code(), Error::Code::kTimeout);
+  make_idle(ids);
+  EXPECT_EQ(worker.reap_idle_pending().processed, 4U);
+  EXPECT_TRUE(nothing_is_pending());
+}
+
+}  // namespace
+}  // namespace millrace::test
