@@ -114,8 +114,7 @@ TEST_F(WorkerReaping, ComesToTheIdleTailBehindManyYoungEntries) {
   EXPECT_EQ(owner({1, 0}), "bob");
 
   const auto lines = monitor.until_mark();
-  const auto passes = std::ranges::count_if(
-      lines, [this](const std::string& line) { return begins_a_sweep(line); });
+  const auto passes = std::ranges::count_if(lines, begins_a_sweep);
   EXPECT_GE(passes, 1);
   EXPECT_LE(passes, 2);
 }
@@ -145,8 +144,7 @@ TEST_F(WorkerReaping, SweepsFromTheBeginningAgainAndAgainOnItsTimer) {
   }
   raw()("ECHO", Monitor::kMark);
   const auto lines = monitor.until_mark();
-  const auto sweeps = std::ranges::count_if(
-      lines, [this](const std::string& line) { return begins_a_sweep(line); });
+  const auto sweeps = std::ranges::count_if(lines, begins_a_sweep);
   EXPECT_GE(sweeps, 4) << "one at the start, and one for each that became idle";
 }
 
