@@ -98,6 +98,7 @@ class MILLRACE_EXPORT ConnectionPool {
   /// One round trip. Throws what any call may: ConnectError, PoolTimeout, AuthError, …
   void ping() const;
 
+  /// Counts of this moment, all from the same one. No I/O.
   PoolStats stats() const;
 
  private:

@@ -145,8 +145,9 @@ class MILLRACE_EXPORT ConsumerWorker {
 
   /// Ends reading at once, lets running handlers finish for up to `drain`, gives back what was not
   /// started, and flushes acknowledgements. At the deadline `Delivery::stop` fires and stop()
-  /// returns with the abandoned ids. Stopping again reports nothing new. Refused from a handler and
-  /// from an Observer that is told on one of the worker's own threads: it would wait for itself.
+  /// returns with the abandoned ids. A negative `drain` counts as 0. Stopping again reports nothing
+  /// new. Refused from a handler and from an Observer that is told on one of the worker's own
+  /// threads: it would wait for itself.
   StopReport stop(std::chrono::milliseconds drain = std::chrono::seconds{30});
 
   /// Asks for the same and does not wait; for handlers and signal-driven loops.
@@ -155,6 +156,8 @@ class MILLRACE_EXPORT ConsumerWorker {
   /// Stops reading and taking over. What was delivered is still handled; a read that waits on the
   /// server may still bring entries, which are.
   void pause();
+
+  /// Reads and takes over again, where it had stopped. Nothing without a pause().
   void resume();
 
   /// Takes over and handles, now and on the caller's thread, what has been idle for `min_idle`.
@@ -163,11 +166,12 @@ class MILLRACE_EXPORT ConsumerWorker {
   ReapReport reap_idle_pending();
 
   /// Waits until the worker reads, for up to `timeout`; false if it does not by then, or has ended.
+  /// A negative `timeout` counts as 0.
   bool wait_ready(std::chrono::milliseconds timeout);
 
-  WorkerState state() const;
+  WorkerState state() const;             ///< As of now; it may have changed when this returns.
   std::optional<Error> failure() const;  ///< Why state() is kFailed.
-  WorkerStats stats() const;
+  WorkerStats stats() const;             ///< No I/O; each number is right, all together may not be.
   const std::string& consumer() const noexcept;  ///< The name it reads by.
 
  private:

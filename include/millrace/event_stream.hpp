@@ -209,13 +209,28 @@ class MILLRACE_EXPORT EventStream {
 
   // --------------------------------------------------------------------------------- inspection
 
+  /// How many entries there are now; 0 without a stream.
   std::uint64_t length() const;
+
+  /// What the server knows of the stream; all of it empty without one. A field that the server does
+  /// not report is nullopt.
   StreamInfo info() const;
+
   /// With the first `count` entries, and pending entries of each group and consumer; 0: all.
   FullStreamInfo full_info(std::size_t count = 10) const;
+
+  /// The groups; none without a stream.
   std::vector<GroupInfo> groups() const;
+
+  /// The consumers of a group; none without the group.
   std::vector<ConsumerInfo> consumers(std::string_view group) const;
+
+  /// How many entries are pending, from which id to which, and for whom; 0 without the group.
   PendingSummary pending(std::string_view group) const;
+
+  /// Pending entries by id: whose each is, since when, and how often it was delivered. A look that
+  /// changes nothing. At most `query.count`: for the next page, start after the last id. None
+  /// without the group.
   std::vector<PendingEntry> pending_entries(std::string_view group,
                                             const PendingQuery& query = {}) const;
 

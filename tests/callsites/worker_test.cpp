@@ -133,10 +133,17 @@ TEST(WorkerCalls, WhatIsNoHandlerIsNone) {
 }
 
 TEST(WorkerCalls, AnEmptyFunctionIsRefusedWhenItIsGiven) {
-  EXPECT_THROW(Handler{std::function<void(const Delivery&)>{}}, InvalidArgument);
-  EXPECT_THROW(Handler{std::function<Verdict(const Delivery&)>{}}, InvalidArgument);
-  void (*const none)(const Delivery&) = nullptr;
-  EXPECT_THROW(Handler{none}, InvalidArgument);
+  const auto expect_refused = [](auto function) {
+    try {
+      Handler{std::move(function)};
+      ADD_FAILURE() << "accepted";
+    } catch (const InvalidArgument& error) {
+      EXPECT_STREQ(error.what(), "the handler is an empty function");
+    }
+  };
+  expect_refused(std::function<void(const Delivery&)>{});
+  expect_refused(std::function<Verdict(const Delivery&)>{});
+  expect_refused(static_cast<void (*)(const Delivery&)>(nullptr));
 }
 
 TEST(WorkerCalls, ADeliveryOfAUsersOwnTest) {

@@ -27,14 +27,19 @@ says() {
 ends_with 0 --input "$records" --stream kept --keep
 says records in 12
 says entries 12
+says appended a second '[1-9][0-9]*'
 says group index audit
 says processed 12 12
+says a second '[1-9][0-9]*' '[1-9][0-9]*'
+says reclaimed '[1-9][0-9]*' '[0-9][0-9]*'
+says duplicates '[0-9][0-9]*' '[0-9][0-9]*'
 says damaged 0 0
 says lost 0 0
 says held by the killed index-[12] '[1-9][0-9]*'
 says replayed, byte-equal 12
 says trimmed 12
 says The stream kept is still there.
+[[ $output != *'records appended'* ]] || fail 'it shows its progress where nobody watches'
 
 ends_with 1 --input "$records" --stream kept
 says "pipeline: there is a stream 'kept' already"
@@ -43,6 +48,12 @@ ends_with 0 --format lines < <(printf 'just one line')
 says entries 1
 says lost 0 0
 says reclaimed 1 0
+
+# On a terminal a line says how far it is, and is cleared before the table.
+clear_line=$'\r\e[K'
+output=$(script -qec "'$pipeline' --input '$records'" /dev/null </dev/null) || fail 'on a terminal'
+[[ $output == *"${clear_line}12 of 12 records appended"*"${clear_line}records in "* ]] ||
+    fail 'the table stands behind a line of progress'
 
 # Ctrl-C and its kin: no folder and no process is left.
 place=$(mktemp -d)

@@ -73,13 +73,29 @@ TEST_F(WorkerDrain, AbandonsAtTheDeadlineAndTellsTheHandlerThenAndNotBefore) {
   EXPECT_TRUE(told);
   EXPECT_GE(told_at.get_future().get() - started, 400ms);
   EXPECT_EQ(worker.state(), WorkerState::kDraining) << "it has not come to its end yet";
+  EXPECT_THROW(worker.start(), InvalidArgument) << "or there would be two loops";
+  EXPECT_EQ(worker.state(), WorkerState::kDraining);
 
   gate.open();
   const StopReport rest = worker.stop(kGenerous);
+  EXPECT_THROW(worker.start(), InvalidArgument);
   EXPECT_EQ(rest.finished, 1U);
   EXPECT_EQ(rest.abandoned, Ids{});
   EXPECT_EQ(worker.state(), WorkerState::kStopped);
   EXPECT_EQ(deliveries({1, 0}), -1) << "what succeeded late is acknowledged";
+}
+
+TEST_F(WorkerDrain, DoesNotWaitForANegativeTime) {
+  append_ids(1);
+  Gate gate;
+  ConsumerWorker worker{stream(), patient(), [&](const Delivery&) { gate.pass(); }};
+  worker.start();
+  ASSERT_TRUE(gate.wait_for_arrivals(1));
+  EXPECT_EQ(worker.stop(-1h).abandoned, (Ids{{1, 0}}));
+  EXPECT_EQ(worker.state(), WorkerState::kDraining);
+  gate.open();
+  EXPECT_EQ(worker.stop(kGenerous).finished, 1U);
+  EXPECT_EQ(worker.stop(-1h).abandoned, Ids{}) << "it has ended: there is nothing to wait for";
 }
 
 TEST_F(WorkerDrain, GivesBackWhatWasNotStartedAsIfItHadNeverBeenDelivered) {

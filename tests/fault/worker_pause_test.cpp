@@ -37,6 +37,17 @@ TEST_F(WorkerPause, ReadsNothingUntilItIsOver) {
   EXPECT_TRUE(worker.wait_ready(kGenerous));
 }
 
+TEST_F(WorkerPause, IsSeenAtOnceByWhoWaitsForANegativeTime) {
+  ConsumerWorker worker{stream(), soon(), [](const Delivery&) {}};
+  EXPECT_FALSE(worker.wait_ready(-1h));
+  worker.start();
+  ASSERT_TRUE(worker.wait_ready(kGenerous));
+  EXPECT_TRUE(worker.wait_ready(-1h)) << "it reads already";
+  worker.pause();
+  ASSERT_TRUE(is(worker, WorkerState::kPaused));
+  EXPECT_FALSE(worker.wait_ready(-1h));
+}
+
 TEST_F(WorkerPause, StillHandlesWhatWasDelivered) {
   const Ids ids = append_ids(3);
   Gate gate;

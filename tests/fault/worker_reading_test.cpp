@@ -1,7 +1,11 @@
+#include "support/monitor.hpp"
 #include "worker_test.hpp"
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+#include <filesystem>
+#include <fstream>
 #include <future>
 #include <map>
 #include <vector>
@@ -207,23 +211,6 @@ TEST_F(WorkerReading, ReadsNoMoreThanItsPrefetch) {
   EXPECT_TRUE(wait_until([&] { return heard().acknowledged().size() == 20; }));
 }
 
-/// What the server has carried out, as MONITOR shows it.
-class Monitor {
- public:
-  explicit Monitor(const ThrowawayServer& server) : raw_{server.options()} { raw_("MONITOR"); }
-
-  /// The next command whose line has this word.
-  std::string next(std::string_view word) {
-    for (;;) {
-      const std::string line = raw_.receive().text;
-      if (line.find(word) != std::string::npos) return line;
-    }
-  }
-
- private:
-  RawClient raw_;
-};
-
 TEST_F(WorkerReading, SendsAcknowledgementsBeforeTheReadThatTakesThemAlong) {
   raw()("XGROUP", "CREATE", "s", "g", "0", "MKSTREAM");
   WorkerOptions patient = options();
@@ -293,9 +280,47 @@ TEST_F(WorkerReading, KeepsItsConnectionsFromReadToRead) {
 
   const std::string made = info_field(raw(), "stats", "total_connections_received");
   const auto reads = calls_of("xreadgroup");
-  ASSERT_TRUE(wait_until([&] { return calls_of("xreadgroup") >= reads + 300; }));
+  ASSERT_TRUE(wait_until([&] { return calls_of("xreadgroup") >= reads + 1000; }));
   EXPECT_EQ(info_field(raw(), "stats", "total_connections_received"), made);
   EXPECT_EQ(worker.stats().reconnects, 0U);
+}
+
+/// How often the threads of this process but the one that asks have given up the processor.
+std::uint64_t waits_of_other_threads() {
+  std::uint64_t waits = 0;
+  for (const auto& task : std::filesystem::directory_iterator{"/proc/self/task"}) {
+    if (task.path().filename() == std::to_string(::gettid())) continue;
+    std::ifstream status{task.path() / "status"};
+    for (std::string line; std::getline(status, line);) {
+      constexpr std::string_view kName = "voluntary_ctxt_switches:";
+      if (line.starts_with(kName)) waits += std::stoull(line.substr(kName.size()));
+    }
+  }
+  return waits;
+}
+
+TEST_F(WorkerReading, DoesNothingWhileNothingComes) {
+  Journal journal;
+  WorkerOptions patient = options();
+  patient.min_idle = 1h;
+  patient.block = 10min;
+  ConsumerWorker worker{stream(), patient, journal.handler()};
+  worker.start();
+  ASSERT_TRUE(journal.wait_for(append_ids(1)));
+  ASSERT_TRUE(nothing_is_pending());
+  ASSERT_TRUE(blocked());
+  ASSERT_TRUE(wait_until([&] { return calls_of("xinfo|groups") >= 2; })) << "both threads have one";
+
+  const auto commands = [&] {
+    return std::stoull(info_field(raw(), "stats", "total_commands_processed"));
+  };
+  const auto commands_before = commands();
+  const auto waits_before = waits_of_other_threads();
+  const auto until = std::chrono::steady_clock::now() + 1500ms;
+  ASSERT_TRUE(wait_until([&] { return std::chrono::steady_clock::now() >= until; }));
+  const auto waits = waits_of_other_threads() - waits_before;
+  EXPECT_EQ(commands() - commands_before, 1U) << "the one that asked";
+  EXPECT_LE(waits, 20U) << "two threads that do not so much as look at the time";
 }
 
 TEST_F(WorkerReading, CallsNobodyForReadsThatBringNoEntry) {

@@ -1,5 +1,7 @@
+#include "support/monitor.hpp"
 #include "worker_test.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -35,6 +37,12 @@ class WorkerReaping : public WorkerTest {
     orphan("bob", count);
     make_idle(ids);
     return ids;
+  }
+
+  /// Whether this line of a Monitor is an XAUTOCLAIM from the lowest id on.
+  static bool begins_a_sweep(const std::string& line) {
+    return line.find("\"XAUTOCLAIM\"") != std::string::npos &&
+           line.find("\"0-0\"") != std::string::npos;
   }
 
   [[nodiscard]] bool some_sweeps_pass() {
@@ -91,15 +99,53 @@ TEST_F(WorkerReaping, ComesToTheIdleTailBehindManyYoungEntries) {
   Ids old;
   for (std::uint64_t i = 101; i <= 150; ++i) old.push_back({i, 0});
   make_idle(old);
+  Monitor monitor{server()};
   Journal journal;
   WorkerOptions small_pages = reaper();
   small_pages.prefetch = 10;
-  ConsumerWorker worker{stream(), small_pages, journal.handler()};
+  ConsumerWorker worker{stream(), small_pages, journal.handler([&](const Delivery& delivery) {
+                          if (delivery.entry.id() == old.back()) raw()("ECHO", Monitor::kMark);
+                          return Verdict::ack();
+                        })};
   worker.start();
   // A page looks at ten times as many entries as it takes: here, at young ones alone.
   ASSERT_TRUE(journal.wait_for(old));
   EXPECT_EQ(journal.ids(), old);
   EXPECT_EQ(owner({1, 0}), "bob");
+
+  const auto lines = monitor.until_mark();
+  const auto passes = std::ranges::count_if(lines, begins_a_sweep);
+  EXPECT_GE(passes, 1);
+  EXPECT_LE(passes, 2);
+}
+
+TEST_F(WorkerReaping, SweepsFromTheBeginningAgainAndAgainOnItsTimer) {
+  append_ids(25);
+  orphan("bob", 25);
+  WorkerOptions timed = reaper();
+  timed.reap_every = 50ms;
+  timed.block = 10min;  // the small page that each block brings is far away
+  timed.prefetch = 1;   // a page looks at ten entries: three pages to a sweep
+  Journal journal;
+  ConsumerWorker worker{stream(), timed, journal.handler()};
+  Monitor monitor{server()};
+  worker.start();
+  ASSERT_TRUE(blocked());
+  ASSERT_EQ(journal.size(), 0U);
+
+  std::uint64_t last = 25;
+  for (const StreamId id : Ids{{25, 0}, {13, 0}, {1, 0}}) {
+    make_idle({id});
+    // Whether a sweep is due it sees when an entry has ended its read.
+    EXPECT_TRUE(wait_until([&] {
+      append_ids(1, last++);
+      return journal.missing(Ids{id}).empty();
+    }));
+  }
+  raw()("ECHO", Monitor::kMark);
+  const auto lines = monitor.until_mark();
+  const auto sweeps = std::ranges::count_if(lines, begins_a_sweep);
+  EXPECT_GE(sweeps, 4) << "one at the start, and one for each that became idle";
 }
 
 TEST_F(WorkerReaping, DoesNotCallTheHandlerForEntriesThatAreGone) {

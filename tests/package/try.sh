@@ -26,6 +26,7 @@ if [ "$3" = 1.x ]; then
         echo "skipped: MILLRACE_HIREDIS does not name the prefix of a hiredis 1.x"
         exit 77
     fi
+    hiredis=$(realpath -- "$hiredis")
 fi
 millrace_options=(
     -DBUILD_SHARED_LIBS="$([ "$linkage" = shared ] && echo ON || echo OFF)"
@@ -42,7 +43,23 @@ copy_consumer() {
     cd -- "$work/$step"
 }
 
+# is_the_right_hiredis FILE: it is of the hiredis that this test is about.
+is_the_right_hiredis() {
+    local file other
+    file=$(realpath -e -- "$1") || fail "it has no hiredis: '$1'"
+    other=$(realpath -m -- "${MILLRACE_HIREDIS:-/nowhere}")
+    if [ -n "$hiredis" ]; then [[ $file == "$hiredis"/* ]]; else [[ $file != "$other"/* ]]; fi ||
+        fail "it has taken $file"
+    echo "hiredis is $file"
+}
+
+linked_hiredis() { ldd "$1" | sed -n 's/.*libhiredis\.so[^ ]* => \([^ ]*\).*/\1/p'; }
+
+# cached NAME: a variable of the build of millrace.
+cached() { sed -n "s/^$1:[A-Z]*=//p" "$work/build/CMakeCache.txt"; }
+
 run_consumer() {
+    is_the_right_hiredis "$(linked_hiredis "$1")"
     scratch=$(mktemp -d) # short: the path of a Unix socket has at most 107 bytes
     "${MILLRACE_TEST_SERVER:-redis-server}" --port 0 --unixsocket "$scratch/s" --dir "$scratch" \
         --save '' --appendonly no >"$scratch/log" 2>&1 &
@@ -71,6 +88,8 @@ install)
     cmake -S "$source_dir" -B "$work/build" "${millrace_options[@]}" \
         -DMILLRACE_BUILD_TESTS=OFF -DMILLRACE_BUILD_EXAMPLES=OFF \
         -DCMAKE_INSTALL_RPATH_USE_LINK_PATH=ON # for a hiredis outside the system
+    is_the_right_hiredis "$(cached Hiredis_LIBRARY)"
+    is_the_right_hiredis "$(cached Hiredis_INCLUDE_DIR)/hiredis/hiredis.h"
     cmake --build "$work/build"
     cmake --install "$work/build" --prefix "$work/staged"
     if grep -rIF -e "$source_dir" -e "$work" "$work/staged"; then
@@ -106,7 +125,7 @@ wrong_hiredis)
     : >other/lib/libhiredis.so.9.9.9
     ln -s libhiredis.so.9.9.9 other/lib/libhiredis.so
 
-    library=$(sed -n 's/^Hiredis_LIBRARY:[A-Z]*=//p' "$work/build/CMakeCache.txt")
+    library=$(cached Hiredis_LIBRARY)
     must_refuse "are for libhiredis.so.9.9.9, but the library is" \
         cmake -S "$source_dir" -B mixed -DHiredis_ROOT="$PWD/other" -DHiredis_LIBRARY="$library"
     must_refuse "This static millrace was compiled for hiredis" \

@@ -3,6 +3,7 @@
 # link_test.sh WAY FOLDER PREFIX: builds the README's program as the README says, and runs it.
 #
 #   WAY      find_package, pkg_config or add_subdirectory
+#            install: installs millrace as the README says, but for the prefix; then find_package
 #   FOLDER   has the program; the work is done beside it
 #   PREFIX   where millrace is installed
 
@@ -22,6 +23,21 @@ mkdir -- "$folder/$way"
 cd -- "$folder/$way"
 cp -- "$folder/program.cpp" main.cpp
 
+if [ "$way" = install ]; then
+    prefix=$PWD/prefix
+    # In a folder that looks like the tree, since a build would be left in that.
+    mkdir tree
+    for part in "$source_dir"/*; do
+        [ "$(basename -- "$part")" = build ] || ln -s -- "$part" tree/
+    done
+    commands=$(block 'cmake --install')
+    [[ $commands == *' /usr/local'* ]] || { echo 'FAILED: no prefix to replace' >&2; exit 1; }
+    commands=${commands//\/usr\/local/"$prefix"}
+    echo "$commands"
+    (cd -- tree && eval "$commands")
+    way=find_package
+fi
+
 if [ "$way" = pkg_config ]; then
     command=$(block 'pkg-config --cflags')
     echo "$command"
@@ -38,8 +54,6 @@ else
     } | tee CMakeLists.txt
     # In a folder of its own: beside the link, millrace's part of it would be millrace's sources.
     cmake -B build -DCMAKE_PREFIX_PATH="$prefix"
-    # To build all of millrace once more is left to the tests of packaging, which do the same.
-    [ "$way" != add_subdirectory ] || exit 0
     cmake --build build
     ln -s -- build/app app
 fi

@@ -1,4 +1,6 @@
 #include "net/pool.hpp"
+#include "protocol/commands.hpp"
+#include "protocol/decode.hpp"
 #include "support/stream_test.hpp"
 
 #include <initializer_list>
@@ -45,6 +47,25 @@ TEST_P(BareCall, AKeyThatIsNamedTwiceKeepsBothLists) {
     list(root[1][0], root[1][1]);
   }
   EXPECT_EQ(lists, (std::vector<std::string>{"s 3", "s 1"}));
+}
+
+TEST_P(BareCall, ABackwardRangeMayLeaveItsEndsOut) {
+  given_three_entries();
+  const auto backwards = [&](RangeEnd end, RangeStart start) {
+    return detail::decode::entries(Pool::of(s().pool())
+                                       .call({.command = "XREVRANGE", .key = "s"},
+                                             [&](RequestBuffer& request) {
+                                               detail::commands::xrevrange(request, "s", end, start,
+                                                                           10);
+                                             }))
+        .ids();
+  };
+  EXPECT_EQ(backwards({}, {}), (Ids{{3, 0}, {2, 0}, {1, 0}}));
+  EXPECT_EQ(backwards(StreamId{3, 0}, StreamId{2, 0}), (Ids{{3, 0}, {2, 0}}));
+  EXPECT_EQ(backwards(RangeEnd::before({3, 0}), StreamId{1, 0}), (Ids{{2, 0}, {1, 0}}));
+  EXPECT_EQ(backwards(StreamId{3, 0}, RangeStart::after({1, 0})), (Ids{{3, 0}, {2, 0}}));
+  EXPECT_EQ(backwards(RangeEnd::before({3, 0}), RangeStart::after({1, 0})), (Ids{{2, 0}}));
+  EXPECT_EQ(backwards(RangeEnd::before({2, 0}), RangeStart::after({1, 0})), Ids{});
 }
 
 TEST_P(BareCall, AnErrorInsideATransactionIsOneOfItsResults) {

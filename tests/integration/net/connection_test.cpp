@@ -68,6 +68,25 @@ TEST_P(Connecting, DoesAllOfItAgainAfterItWasKilled) {
   EXPECT_THAT(client_line(admin, "billing"), HasSubstr(" user=worker "));
 }
 
+TEST_P(Connecting, HasItsTimeoutsAgainAfterItWasKilled) {
+  ThrowawayServer paused;
+  RawClient admin{paused.options()};
+  ConnectionOptions hasty = options(paused);
+  hasty.command_timeout = 300ms;
+  const EventStream stream{ConnectionPool{hasty}, "s"};
+  stream.length();
+  kill_all(admin);
+  stream.length();
+  ASSERT_EQ(stream.pool().stats().created, 2U);
+
+  paused.pause();
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(thrown<TimeoutError>([&] { stream.add({{"f", "v"}}); }).outcome(), Outcome::kUnknown);
+  EXPECT_GE(std::chrono::steady_clock::now() - start, 300ms);
+  EXPECT_EQ(stream.pool().stats().created, 2U) << "it was the second one that noticed";
+  paused.resume();
+}
+
 TEST_P(Connecting, AsksForCredentialsEachTime) {
   ThrowawayServer guarded;
   RawClient admin{guarded.options()};

@@ -105,6 +105,20 @@ TEST_P(AppendBatch, TrimsOnceAfterTheLastEntry) {
   EXPECT_EQ(capped.length(), 1U);
 }
 
+TEST_P(AppendBatch, TrimsToAnIdOrAnAgeOrWithinALimitAsWell) {
+  append(s(), {{1, 0}, {2, 0}, {3, 0}});
+  s().add_batch(entries(2), {.trim = Trim::min_id({3, 0}).exactly()});
+  EXPECT_EQ(s().length(), 3U);
+  EXPECT_EQ(s().replay().ids().at(0), (StreamId{3, 0}));
+  s().add_batch(entries(2), {.trim = Trim::max_age(1h).exactly()});
+  EXPECT_EQ(s().length(), 4U) << "3-0 is of 1970";
+
+  s().delete_stream();
+  s().add_batch(entries(500));
+  s().add_batch(entries(2), {.trim = Trim::max_len(10).limit(200)});
+  EXPECT_EQ(s().length(), 302U) << "two nodes of 100 went, and not the two after them";
+}
+
 TEST_P(AppendBatch, HasNeitherIdNorErrorWhereNoStreamMayBeMade) {
   const std::vector<AddResult> results = s().add_batch(entries(2), {.create_stream = false});
   ASSERT_EQ(results.size(), 2U);

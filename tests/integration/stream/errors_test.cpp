@@ -1,6 +1,6 @@
+#include "support/stream_calls.hpp"
 #include "support/stream_test.hpp"
 
-#include <functional>
 #include <vector>
 
 namespace millrace::test {
@@ -8,61 +8,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-struct NamedCall {
-  const char* name;
-  std::function<void(const EventStream&)> call;
-};
-
-constexpr StreamId kId{1, 0};
-
-/// Everything that looks at a stream and changes nothing.
-const std::vector<NamedCall> kLooks{
-    {"read", [](const EventStream& s) { s.read(StreamId::min(), kAllNow); }},
-    {"replay", [](const EventStream& s) { s.replay(); }},
-    {"tail", [](const EventStream& s) { s.tail(); }},
-    {"replay_all", [](const EventStream& s) { s.replay_all().begin(); }},
-    {"follow", [](const EventStream& s) { s.follow(FollowStart::now()); }},
-    {"next", [](const EventStream& s) { s.follow(FollowStart::beginning()).next(0ms); }},
-    {"length", [](const EventStream& s) { s.length(); }},
-    {"info", [](const EventStream& s) { s.info(); }},
-    {"full_info", [](const EventStream& s) { s.full_info(); }},
-    {"groups", [](const EventStream& s) { s.groups(); }},
-    {"consumers", [](const EventStream& s) { s.consumers("g"); }},
-    {"pending", [](const EventStream& s) { s.pending("g"); }},
-    {"pending_entries", [](const EventStream& s) { s.pending_entries("g"); }},
-};
-
-/// Everything else.
-const std::vector<NamedCall> kWrites{
-    {"produce",
-     [](const EventStream& s) {
-       s.produce("t", {{"f", "v"}});
-     }},
-    {"add",
-     [](const EventStream& s) {
-       s.add({{"f", "v"}});
-     }},
-    {"ensure_group", [](const EventStream& s) { s.ensure_group("g", GroupStart::now()); }},
-    {"delete_group", [](const EventStream& s) { s.delete_group("g"); }},
-    {"set_group_position",
-     [](const EventStream& s) { s.set_group_position("g", GroupStart::now()); }},
-    {"create_consumer", [](const EventStream& s) { s.create_consumer("g", "a"); }},
-    {"consume", [](const EventStream& s) { s.consume("g", "a", kAllNow); }},
-    {"consume_own_pending", [](const EventStream& s) { s.consume_own_pending("g", "a"); }},
-    {"ack", [](const EventStream& s) { s.ack("g", {kId}); }},
-    {"autoclaim_page", [](const EventStream& s) { s.autoclaim_page("g", "a"); }},
-    {"autoclaim", [](const EventStream& s) { s.autoclaim("g", "a"); }},
-    {"claim", [](const EventStream& s) { s.claim("g", "a", 0ms, {kId}); }},
-    {"claim_ids", [](const EventStream& s) { s.claim_ids("g", "a", 0ms, {kId}); }},
-    {"handover_pending", [](const EventStream& s) { s.handover_pending("g", "a", "b"); }},
-    {"remove_consumer", [](const EventStream& s) { s.remove_consumer("g", "a"); }},
-    {"trim", [](const EventStream& s) { s.trim(Trim::max_len(0).exactly()); }},
-    {"trim_safely", [](const EventStream& s) { s.trim_safely(); }},
-    {"erase", [](const EventStream& s) { s.erase({kId}); }},
-    {"delete_stream", [](const EventStream& s) { s.delete_stream(); }},
-    {"set_last_id", [](const EventStream& s) { s.set_last_id(kId); }},
-};
 
 class Errors : public StreamTest {
  protected:

@@ -1,3 +1,4 @@
+#include "support/monitor.hpp"
 #include "support/proxy.hpp"
 #include "support/stream_test.hpp"
 
@@ -127,6 +128,21 @@ TEST_P(RemoveConsumer, RefusesWhileItOwnsPendingEntries) {
   EXPECT_EQ(result.pending, 3U);
   EXPECT_EQ(s().consumers("g").size(), 1U);
   EXPECT_EQ(pending_text(s(), "g"), "1-0 alice 1, 2-0 alice 1, 3-0 alice 1");
+}
+
+TEST_P(RemoveConsumer, DecidesAndActsInOneScript) {
+  s().ensure_group("g", GroupStart::beginning());
+  s().create_consumer("g", "alice");
+  Monitor monitor{server()};
+  EXPECT_TRUE(s().remove_consumer("g", "alice").removed);
+  raw()("ECHO", Monitor::kMark);
+  // Between two commands of its own an entry could be delivered to alice, and be forgotten with
+  // her.
+  const auto lines = monitor.until_mark();
+  EXPECT_THAT(lines, ::testing::Contains(::testing::HasSubstr("\"EVALSHA\"")));
+  for (const std::string& line : lines) {
+    EXPECT_THAT(Monitor::sent(line), ::testing::AnyOf("EVALSHA", "EVAL", "")) << line;
+  }
 }
 
 TEST_P(RemoveConsumer, CountsDeletedEntriesAsPendingToo) {

@@ -1,3 +1,4 @@
+#include "support/monitor.hpp"
 #include "support/stream_test.hpp"
 
 namespace millrace::test {
@@ -120,6 +121,20 @@ TEST_P(SafeTrimming, KeepsWhatWasMadeReadableAgain) {
   s().set_group_position("g", GroupStart::after({1, 0}));
   EXPECT_EQ(s().trim_safely(), 1U);
   EXPECT_EQ(s().consume("g", "alice", kAllNow).ids(), (Ids{{2, 0}, {3, 0}}));
+}
+
+TEST_P(SafeTrimming, DecidesAndActsInOneScript) {
+  given_three_pending();
+  s().ack("g", {StreamId{1, 0}});
+  Monitor monitor{server()};
+  EXPECT_EQ(s().trim_safely(), 1U);
+  raw()("ECHO", Monitor::kMark);
+  // Between two commands of its own somebody could make a group that needs what is about to go.
+  const auto lines = monitor.until_mark();
+  EXPECT_THAT(lines, ::testing::Contains(::testing::HasSubstr("\"EVALSHA\"")));
+  for (const std::string& line : lines) {
+    EXPECT_THAT(Monitor::sent(line), ::testing::AnyOf("EVALSHA", "EVAL", "")) << line;
+  }
 }
 
 TEST_P(SafeTrimming, OfManyEntriesIsComplete) {

@@ -68,10 +68,10 @@ TEST(ConnectionOptions, DoNotLookAtHostAndPortWhereASocketIsGiven) {
 
 TEST(ConnectionOptions, RefuseCredentialsThatContradict) {
   const auto credentials = [] { return ConnectionOptions::Credentials{}; };
-  EXPECT_NE(refusal_of(ConnectionOptions{.password = "pw", .credentials = credentials}),
-            "accepted");
-  EXPECT_NE(refusal_of(ConnectionOptions{.username = "me", .credentials = credentials}),
-            "accepted");
+  const auto* const both =
+      "credentials and username or password are given: it has to be one of them";
+  EXPECT_EQ(refusal_of(ConnectionOptions{.password = "pw", .credentials = credentials}), both);
+  EXPECT_EQ(refusal_of(ConnectionOptions{.username = "me", .credentials = credentials}), both);
   EXPECT_EQ(refusal_of(ConnectionOptions{.credentials = credentials}), "accepted");
   EXPECT_EQ(refusal_of(ConnectionOptions{.password = "pw"}), "accepted");
   const auto refusal = refusal_of(ConnectionOptions{.username = "s3cret"});
