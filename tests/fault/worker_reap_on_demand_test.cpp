@@ -195,7 +195,7 @@ TEST_F(WorkerReapOnDemand, AcknowledgesLaterWhatItCouldNotAcknowledge) {
   left_by_bob(3);
   Proxy proxy{server()};
   Journal journal;
-  proxy.lose_request("XACK");
+  proxy.lose_request("XACK\r\n");
   ConsumerWorker worker{stream(proxy.options()), on_demand(), journal.handler()};
   const ReapReport report = worker.reap_idle_pending();
   ASSERT_TRUE(report.error.has_value()) << "the acknowledgement is not repeated by itself";
@@ -299,7 +299,7 @@ TEST_F(WorkerReapOnDemand, LeavesAConsumerBehindThatOwnsPendingEntries) {
 TEST_F(WorkerReapOnDemand, AcknowledgesAtTheStopWhatItCouldNotAcknowledge) {
   left_by_bob(3);
   Proxy proxy{server()};
-  proxy.lose_request("XACK");
+  proxy.lose_request("XACK\r\n");
   ConsumerWorker worker{stream(proxy.options()), on_demand(), [](const Delivery&) {}};
   ASSERT_TRUE(worker.reap_idle_pending().error.has_value());
   EXPECT_EQ(pending(), 3);

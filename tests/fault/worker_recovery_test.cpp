@@ -169,7 +169,7 @@ TEST_F(WorkerRecovery, CallsNoLeaseLostWhereItsOwnAcknowledgementWasSentTwice) {
   ConsumerWorker worker{stream(proxy.options()), patient(),
                         journal.handler([&](const Delivery& delivery) {
                           if (delivery.entry.id() == StreamId{1, 0}) {
-                            proxy.lose_reply_to("XACK");  // sent while 2-0 is being handled
+                            proxy.lose_reply_to("XACK\r\n");  // sent while 2-0 is being handled
                           } else {
                             gate.pass();
                           }
