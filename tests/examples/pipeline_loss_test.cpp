@@ -80,7 +80,7 @@ TEST(PipelineExample, EndsWithOneWhereEntriesWereLost) {
   Pipeline pipeline{server};
   // The program has seen that the stream is not there; it looks before it has workers.
   ASSERT_TRUE(wait_until([&] {
-    return raw("CLIENT", "LIST").text.find("cmd=xgroup|create") != std::string::npos;
+    return raw("CLIENT", "LIST").text.find("cmd=eval") != std::string::npos;
   })) << pipeline.output();
 
   pipeline.kill(SIGSTOP);  // it appends nothing before the group is where it is to be
