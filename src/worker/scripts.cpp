@@ -151,23 +151,28 @@ Renewal renew(Eval eval, const WorkerConfig& config, std::span<const Hold> holds
   return renewal;
 }
 
+std::span<const std::string_view> letter_names() {
+  static constexpr std::array<std::string_view, 8> kNames{
+      "dlq_stream",   "dlq_id",        "dlq_group",           "dlq_consumer",
+      "dlq_attempts", "dlq_failed_ms", "dlq_first_failed_ms", "dlq_reason"};
+  return kNames;
+}
+
 std::vector<std::string> letter_head(const WorkerConfig& config, const Settlement& settlement) {
-  return {"dlq_stream",
-          config.key,
-          "dlq_id",
-          settlement.work.ticket.id.to_string(),
-          "dlq_group",
-          config.group,
-          "dlq_consumer",
-          config.consumer,
-          "dlq_attempts",
-          fmt::to_string(settlement.attempts),
-          "dlq_failed_ms",
-          milliseconds_of(settlement.failed),
-          "dlq_first_failed_ms",
-          milliseconds_of(settlement.work.first_failed),
-          "dlq_reason",
-          settlement.reason};
+  const std::array values{config.key,
+                          settlement.work.ticket.id.to_string(),
+                          config.group,
+                          config.consumer,
+                          fmt::to_string(settlement.attempts),
+                          milliseconds_of(settlement.failed),
+                          milliseconds_of(settlement.work.first_failed),
+                          settlement.reason};
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    words.emplace_back(letter_names()[i]);
+    words.push_back(values[i]);
+  }
+  return words;
 }
 
 Buried bury(Eval eval, const WorkerConfig& config, const Burial& burial) {

@@ -90,7 +90,10 @@ enum class Buried : std::uint8_t { kBuried, kNotOurs };
 /// Writes the dead letter and acknowledges. Throws the server's error where that is refused.
 Buried bury(Eval eval, const WorkerConfig& config, const Burial& burial);
 
-/// The words that stand before the original fields in a dead letter.
+/// The names of the fields that stand before the original ones in a dead letter, in their order.
+std::span<const std::string_view> letter_names();
+
+/// These fields, name and value in turn.
 std::vector<std::string> letter_head(const WorkerConfig& config, const Settlement& settlement);
 
 /// Most fields that a script can pass on.
