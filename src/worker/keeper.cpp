@@ -25,6 +25,9 @@ constexpr Milliseconds kUnblockAgain{2};
 /// How often that is done before the connection is broken off.
 constexpr int kUnblockAttempts = 100;
 
+/// A server that answers is not taken for silent before this time.
+constexpr Milliseconds kShortestPatience{100};
+
 /// A dead letter that was refused is tried again after this time.
 constexpr Milliseconds kBuryAgain{1'000};
 
@@ -47,8 +50,8 @@ void Keeper::with_server(Use&& use) {
 TimePoint Keeper::in_time() const {
   // A server that is silent must not keep it for long from seeing that a lease has run out, be it
   // one that began meanwhile.
-  const auto longest =
-      std::min(shared_.pool.options().command_timeout, shared_.config.min_idle / 3);
+  const auto longest = std::min(shared_.pool.options().command_timeout,
+                                std::max(shared_.config.min_idle / 3, kShortestPatience));
   return std::min(after(shared_.clock.now(), longest), shared_.ledger.next_expiry());
 }
 
@@ -110,6 +113,7 @@ void Keeper::abandon() {
 
 TimePoint Keeper::next_due() const {
   if (is_stopping_ && is_cut_off_ && shared_.ledger.running().empty()) return TimePoint::max();
+  if (!is_open_ && shared_.group.is_open()) return TimePoint::min();
   TimePoint due = std::min(renew_at_, stale_at_);
   if (const auto acks = shared_.ledger.acks_due_at()) due = std::min(due, *acks);
   if (shared_.ledger.settlements() > 0) due = std::min(due, settle_at_);
