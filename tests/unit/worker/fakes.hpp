@@ -183,6 +183,10 @@ struct Parts {
                .company = company,
                .clock = other_clock == nullptr ? clock : *other_clock} {}
 
+  /// The same with another observer, or another company.
+  Shared with(const Events& other) { return shared_of(other, company); }
+  Shared with(Company& other) { return shared_of(events, other); }
+
   WorkerConfig config{.key = "s",
                       .group = "g",
                       .consumer = "alice",
@@ -210,6 +214,20 @@ struct Parts {
   Company company;
   Pool pool;
   Shared shared;
+
+ private:
+  Shared shared_of(const Events& its_events, Company& its_company) {
+    return {.config = config,
+            .pool = pool,
+            .ledger = ledger,
+            .counters = counters,
+            .events = its_events,
+            .status = status,
+            .group = group,
+            .gate = gate,
+            .company = its_company,
+            .clock = shared.clock};
+  }
 };
 
 /// An entry with the field f=v, as it arrives.
