@@ -142,9 +142,7 @@ TEST(Company, LetsACallInsideOneThatIsAloneIn) {
   EXPECT_TRUE(next.goes_in());
 }
 
-TEST(Company, IsOneOfTheWholeProcess) {
-  EXPECT_EQ(&Company::of_process(), &Company::of_process());
-}
+TEST(Company, IsOneOfTheWholeProcess) { EXPECT_EQ(&Company::of_process(), &Company::of_process()); }
 
 }  // namespace
 }  // namespace millrace::detail

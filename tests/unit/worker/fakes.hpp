@@ -56,8 +56,8 @@ inline std::string script_name(std::string_view sha1) {
   for (const auto& [script, name] :
        {std::pair{&kBuryScript, "bury"}, std::pair{&kHoldScript, "hold"},
         std::pair{&kLeaveScript, "leave"}, std::pair{&kOpenScript, "open"},
-        std::pair{&kRemoveConsumerScript, "remove_consumer"},
-        std::pair{&kRetakeScript, "retake"}, std::pair{&kTakeScript, "take"}}) {
+        std::pair{&kRemoveConsumerScript, "remove_consumer"}, std::pair{&kRetakeScript, "retake"},
+        std::pair{&kTakeScript, "take"}}) {
     if (script->sha1 == sha1) return name;
   }
   return "unknown";

@@ -89,7 +89,8 @@ struct FakeStream {
   }
   std::string info() const {
     if (!exists) return "-ERR no such key\r\n";
-    return fmt::format("*14\r\n{}:{}\r\n{}:{}\r\n", bulk("length"), entries.size(), bulk("groups"), int{group.has_value()}) +
+    return fmt::format("*14\r\n{}:{}\r\n{}:{}\r\n", bulk("length"), entries.size(), bulk("groups"),
+                       int{group.has_value()}) +
            bulk("last-generated-id") + bulk(last_id) + bulk("max-deleted-entry-id") +
            bulk(max_deleted) + bulk("entries-added") + fmt::format(":{}\r\n", entries_added) +
            bulk("first-entry") + (entries.empty() ? "$-1\r\n" : entry(*entries.begin())) +

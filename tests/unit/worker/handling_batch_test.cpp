@@ -106,9 +106,8 @@ TEST_F(HandlingBatchTest, AsksAboutAllAtOnceAndLeavesOutWhatIsNotOurs) {
   using enum Result;
   EXPECT_EQ(handling.handle(works, eval_),
             (std::vector<Result>{kSucceeded, kSucceeded, kNotOurs, kSucceeded}));
-  EXPECT_EQ(eval_.args,
-            (std::vector<Words>{{"g", "alice", "me", "", "1-0", "1", "2", "0", "3-0", "2", "3", "0",
-                                 "4-0", "3", "4", "0"}}));
+  EXPECT_EQ(eval_.args, (std::vector<Words>{{"g", "alice", "me", "", "1-0", "1", "2", "0", "3-0",
+                                             "2", "3", "0", "4-0", "3", "4", "0"}}));
   EXPECT_EQ(called, (Ids{{1, 0}, {2, 0}, {4, 0}}));
   EXPECT_EQ(attempts_, (std::vector<std::uint64_t>{2, 1, 4}));
   EXPECT_EQ(parts_.observer->leases_lost(), (Ids{{3, 0}}));

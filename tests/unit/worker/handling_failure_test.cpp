@@ -50,15 +50,15 @@ TEST_F(HandlingFailureTest, DoublesThePauseWithEachAttemptUpToMinIdleWithJitter)
   parts_.config.letters.enabled = false;
   auto handling = failing();
   std::uint64_t id = 1;
-  for (const auto& [attempt, longest] : {std::pair{1U, 1'000ms}, std::pair{2U, 2'000ms},
-                                         std::pair{5U, 16'000ms}, std::pair{6U, 30'000ms},
-                                         std::pair{40U, 30'000ms}, std::pair{4'000U, 30'000ms}}) {
+  for (const auto& [attempt, longest] :
+       {std::pair{1U, 1'000ms}, std::pair{2U, 2'000ms}, std::pair{5U, 16'000ms},
+        std::pair{6U, 30'000ms}, std::pair{40U, 30'000ms}, std::pair{4'000U, 30'000ms}}) {
     Milliseconds least = Milliseconds::max();
     Milliseconds most{0};
     for (int i = 0; i < 50; ++i) {
       handle(handling, taken_over(attempt - 1, {id++, 0}));
-      const auto pause = std::chrono::duration_cast<Milliseconds>(settlement().value().due -
-                                                                  parts_.clock.now());
+      const auto pause =
+          std::chrono::duration_cast<Milliseconds>(settlement().value().due - parts_.clock.now());
       least = std::min(least, pause);
       most = std::max(most, pause);
     }
@@ -90,8 +90,8 @@ TEST_F(HandlingFailureTest, BuriesAnEntryOfALaneToo) {
 }
 
 TEST_F(HandlingFailureTest, NamesTheLastExceptionInTheReason) {
-  auto handling = this->handling(
-      [](const Delivery&) -> Verdict { throw std::runtime_error{"no such card"}; });
+  auto handling =
+      this->handling([](const Delivery&) -> Verdict { throw std::runtime_error{"no such card"}; });
   handle(handling, taken_over(4));
   EXPECT_EQ(settlement().value().reason, "its handler failed 5 times: no such card");
 }

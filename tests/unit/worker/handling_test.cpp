@@ -15,7 +15,6 @@ namespace {
 using namespace std::chrono_literals;
 using Ids = std::vector<StreamId>;
 
-
 class HandlingCallTest : public HandlingTest {
  protected:
   bool is_orphan(StreamId id) {
@@ -124,8 +123,7 @@ TEST_F(HandlingCallTest, DoesNotStartWhatAPeerHas) {
   EXPECT_EQ(parts_.ledger.size(), 0U);
   EXPECT_EQ(parts_.counters.leases_lost, 1U);
   EXPECT_EQ(parts_.observer->leases_lost(), (Ids{{1, 0}}));
-  EXPECT_TRUE(is_orphan({1, 0}))
-      << "it may come back at any time";
+  EXPECT_TRUE(is_orphan({1, 0})) << "it may come back at any time";
 }
 
 TEST_F(HandlingCallTest, HandlesFromMemoryWhatIsNoLongerInTheStream) {
@@ -203,8 +201,7 @@ TEST_F(HandlingCallTest, TellsOfEachCallBeforeAndAfter) {
   const auto observer = std::make_shared<Order>();
   const Events events{observer};
   const Shared shared = parts_.with(events);
-  Handling handling{shared,
-                    Handler{[&](const Delivery&) {
+  Handling handling{shared, Handler{[&](const Delivery&) {
                       observer->order.emplace_back("call");
                       throw 42;
                     }},

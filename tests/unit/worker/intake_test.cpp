@@ -100,8 +100,8 @@ TEST_F(IntakeTest, TakesAKeyThatThrowsForNone) {
 }
 
 TEST_F(IntakeTest, HoldsWhatWasTakenOverAndTellsOfIt) {
-  const auto held = hold_taken(parts_.shared, taken({{1, 0}, {2, 0}}, {4, 0}, {{3, 0}}),
-                               parts_.clock.now());
+  const auto held =
+      hold_taken(parts_.shared, taken({{1, 0}, {2, 0}}, {4, 0}, {{3, 0}}), parts_.clock.now());
   ASSERT_EQ(held.size(), 2U);
   EXPECT_EQ(held[1].id, (StreamId{2, 0}));
   const auto works = started();
@@ -128,8 +128,7 @@ TEST_F(IntakeTest, SkipsWhatIsHeldAndKeepsEachCountWithItsEntry) {
 }
 
 TEST_F(IntakeTest, LeavesTheStartToTheCallerWhereItIsHis) {
-  const auto held =
-      hold_taken(parts_.shared, taken({{1, 0}}, {1}), {}, Starter::kCaller);
+  const auto held = hold_taken(parts_.shared, taken({{1, 0}}, {1}), {}, Starter::kCaller);
   EXPECT_TRUE(started().empty());
   EXPECT_TRUE(parts_.ledger.start(held.at(0), {}).has_value());
 }

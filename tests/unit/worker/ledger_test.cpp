@@ -80,7 +80,8 @@ TEST_F(LedgerTest, SaysWhenTheFirstAcknowledgementIsDue) {
   const TimePoint first = clock_.now();
   EXPECT_EQ(ledger_.finish(running({1, 0}).ticket, clock_.now()), first + Ledger::kAckDelay);
   clock_.advance(3ms);
-  EXPECT_EQ(ledger_.finish(running({2, 0}).ticket, clock_.now()), std::nullopt) << "nothing changes";
+  EXPECT_EQ(ledger_.finish(running({2, 0}).ticket, clock_.now()), std::nullopt)
+      << "nothing changes";
   EXPECT_EQ(ledger_.acks_due_at(), first + Ledger::kAckDelay);
 }
 

@@ -42,8 +42,8 @@ constexpr const char* kPage =
 constexpr const char* kEmptyPage = "*5\r\n$3\r\n0-0\r\n*0\r\n*0\r\n*0\r\n*0\r\n";
 
 TEST_F(ScriptsTest, HaveNoShebangAndOneCommonBeginning) {
-  for (const Script* script : {&kBuryScript, &kHoldScript, &kLeaveScript, &kOpenScript,
-                               &kRetakeScript, &kTakeScript}) {
+  for (const Script* script :
+       {&kBuryScript, &kHoldScript, &kLeaveScript, &kOpenScript, &kRetakeScript, &kTakeScript}) {
     EXPECT_FALSE(script->source.starts_with("#!")) << "then a server without memory refuses it";
     EXPECT_TRUE(script->source.starts_with("-- Stands in front of each script"));
     EXPECT_EQ(script->sha1.size(), 40U);
@@ -55,8 +55,8 @@ TEST_F(ScriptsTest, TakeAsksForAPageAndGivesEntriesWithTheirCounts) {
   const auto taken = scripts::take(eval_, config_, {4, 2}, 16, Ids{{7, 0}, {8, 0}});
   EXPECT_EQ(eval_.scripts, Words{"take"});
   EXPECT_EQ(eval_.keys, (std::vector<Words>{{"s", "{s}:millrace:g", "{s}:dlq"}}));
-  EXPECT_EQ(eval_.args, (std::vector<Words>{
-                            {"g", "alice", "me", "30000", "4-2", "16", "", "7-0", "8-0"}}));
+  EXPECT_EQ(eval_.args,
+            (std::vector<Words>{{"g", "alice", "me", "30000", "4-2", "16", "", "7-0", "8-0"}}));
   EXPECT_EQ(taken.entries.ids(), (Ids{{1, 0}, {3, 0}}));
   EXPECT_EQ(taken.entries[1].at("f"), "w");
   EXPECT_EQ(taken.deliveries, (std::vector<std::uint64_t>{5, 0}));
@@ -86,8 +86,7 @@ TEST_F(ScriptsTest, RetakeNamesEachEntryWithItsCount) {
   const std::vector<Pending> pending{{{1, 0}, 5}, {{3, 0}, 0}};
   const auto taken = scripts::retake(eval_, config_, pending);
   EXPECT_EQ(eval_.scripts, Words{"retake"});
-  EXPECT_EQ(eval_.args,
-            (std::vector<Words>{{"g", "alice", "me", "", "1-0", "5", "3-0", "0"}}));
+  EXPECT_EQ(eval_.args, (std::vector<Words>{{"g", "alice", "me", "", "1-0", "5", "3-0", "0"}}));
   EXPECT_EQ(taken.entries.ids(), (Ids{{1, 0}, {3, 0}}));
   EXPECT_EQ(taken.unwritten, (Ids{{4, 0}}));
 }
@@ -100,9 +99,9 @@ TEST_F(ScriptsTest, AnEmptyPageIsNoSurprise) {
 }
 
 TEST_F(ScriptsTest, OtherCountsThanEntriesAreRefused) {
-  for (const std::string reply :
-       {"*5\r\n$3\r\n0-0\r\n*1\r\n*2\r\n$3\r\n1-0\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n*0\r\n*0\r\n*0\r\n",
-        "*5\r\n$3\r\n0-0\r\n*0\r\n*0\r\n*1\r\n:1\r\n*0\r\n"}) {
+  for (const std::string reply : {"*5\r\n$3\r\n0-0\r\n*1\r\n*2\r\n$3\r\n1-0\r\n*2\r\n$1\r\nf\r\n$"
+                                  "1\r\nv\r\n*0\r\n*0\r\n*0\r\n",
+                                  "*5\r\n$3\r\n0-0\r\n*0\r\n*0\r\n*1\r\n:1\r\n*0\r\n"}) {
     answers({reply});
     EXPECT_THROW(scripts::take(eval_, config_, {}, 16, {}), ProtocolError) << reply;
   }
@@ -110,8 +109,8 @@ TEST_F(ScriptsTest, OtherCountsThanEntriesAreRefused) {
 
 TEST_F(ScriptsTest, RepliesOfAnotherShapeAreRefused) {
   for (const std::string reply :
-       {"+OK\r\n", "$-1\r\n", ":1\r\n", "*0\r\n",
-        "*5\r\n$1\r\nx\r\n*0\r\n*0\r\n*0\r\n*0\r\n", "*5\r\n$3\r\n0-0\r\n:1\r\n*0\r\n*0\r\n*0\r\n",
+       {"+OK\r\n", "$-1\r\n", ":1\r\n", "*0\r\n", "*5\r\n$1\r\nx\r\n*0\r\n*0\r\n*0\r\n*0\r\n",
+        "*5\r\n$3\r\n0-0\r\n:1\r\n*0\r\n*0\r\n*0\r\n",
         "*5\r\n$3\r\n0-0\r\n*0\r\n*0\r\n*0\r\n*1\r\n:3\r\n",
         "*5\r\n$3\r\n0-0\r\n*1\r\n*2\r\n$3\r\n1-0\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n*0\r\n*1\r\n:-"
         "1\r\n*0\r\n"}) {
@@ -127,9 +126,8 @@ TEST_F(ScriptsTest, HoldNamesEachEntryWithTheCountItHasAndIsToHaveAndItsIdleTime
   EXPECT_EQ(scripts::hold(eval_, config_, holds),
             (std::vector<scripts::Holding>{kOurs, kNotOurs, kTrimmed}));
   EXPECT_EQ(eval_.scripts, Words{"hold"});
-  EXPECT_EQ(eval_.args,
-            (std::vector<Words>{{"g", "alice", "me", "", "1-0", "1", "2", "0", "2-0", "7", "7",
-                                 "250", "3-0", "1", "0", "0"}}));
+  EXPECT_EQ(eval_.args, (std::vector<Words>{{"g", "alice", "me", "", "1-0", "1", "2", "0", "2-0",
+                                             "7", "7", "250", "3-0", "1", "0", "0"}}));
 }
 
 TEST_F(ScriptsTest, HoldAsksForAFewAtATime) {
@@ -166,8 +164,7 @@ TEST_F(ScriptsTest, RenewSaysMinIdleAndLearnsWhatIsPendingAndWhereTheGroupIs) {
   answers({"*3\r\n*1\r\n:1\r\n:12\r\n$3\r\n8-3\r\n"});
   const std::vector<scripts::Hold> holds{{{1, 0}, 1, 1}};
   const auto renewal = scripts::renew(eval_, config_, holds);
-  EXPECT_EQ(eval_.args,
-            (std::vector<Words>{{"g", "alice", "me", "30000", "1-0", "1", "1", "0"}}));
+  EXPECT_EQ(eval_.args, (std::vector<Words>{{"g", "alice", "me", "30000", "1-0", "1", "1", "0"}}));
   EXPECT_EQ(renewal.found, (std::vector<scripts::Holding>{scripts::Holding::kOurs}));
   EXPECT_EQ(renewal.pending, 12U);
   EXPECT_EQ(renewal.mark, (StreamId{8, 3}));
@@ -203,13 +200,13 @@ TEST_F(ScriptsTest, OpenSaysWhereTheGroupStartsAndHowLongANameIsKept) {
   ASSERT_EQ(eval_.args[0].size(), 9U);
   const std::string word = eval_.args[0][6];
   EXPECT_TRUE(std::regex_match(word, std::regex{"[0-9a-f]{16}"})) << word;
-  EXPECT_EQ(eval_.args[0],
-            (Words{"g", "alice", "me", "0-0", "30000", "15000", word, "", ""}));
+  EXPECT_EQ(eval_.args[0], (Words{"g", "alice", "me", "0-0", "30000", "15000", word, "", ""}));
 }
 
 TEST_F(ScriptsTest, OpenSaysWhatWasKnownOfAGroupThatIsMadeAgain) {
   config_.group_start = GroupStart::now();
-  answers({"*4\r\n:0\r\n$2\r\nm2\r\n$3\r\n7-1\r\n:0\r\n", "*4\r\n:1\r\n$1\r\nm\r\n$1\r\n$\r\n:1\r\n"});
+  answers(
+      {"*4\r\n:0\r\n$2\r\nm2\r\n$3\r\n7-1\r\n:0\r\n", "*4\r\n:1\r\n$1\r\nm\r\n$1\r\n$\r\n:1\r\n"});
   const auto opened = scripts::open(eval_, config_, scripts::Remaking{"m1", {5, 0}});
   EXPECT_FALSE(opened.made);
   EXPECT_EQ(opened.making, "m2");
@@ -222,7 +219,8 @@ TEST_F(ScriptsTest, OpenSaysWhatWasKnownOfAGroupThatIsMadeAgain) {
 }
 
 TEST_F(ScriptsTest, OpenRefusesAnotherShape) {
-  for (const std::string reply : {"*0\r\n", "+OK\r\n", "*4\r\n$1\r\nx\r\n$1\r\nm\r\n$1\r\n0\r\n:1\r\n"}) {
+  for (const std::string reply :
+       {"*0\r\n", "+OK\r\n", "*4\r\n$1\r\nx\r\n$1\r\nm\r\n$1\r\n0\r\n:1\r\n"}) {
     answers({reply});
     EXPECT_THROW(scripts::open(eval_, config_, std::nullopt), ProtocolError) << reply;
   }
@@ -237,8 +235,7 @@ TEST_F(ScriptsTest, LeaveSaysWhoLeaves) {
 
 TEST_F(ScriptsTest, PassOnThatAnotherWorkerHasTheName) {
   answers({"-SUPERSEDED a newer worker has taken the consumer name alice\r\n"});
-  const auto error =
-      test::thrown<ServerError>([&] { scripts::take(eval_, config_, {}, 1, {}); });
+  const auto error = test::thrown<ServerError>([&] { scripts::take(eval_, config_, {}, 1, {}); });
   EXPECT_EQ(error.prefix(), "SUPERSEDED");
 }
 
@@ -254,8 +251,9 @@ TEST_F(ScriptsTest, ListOwnReadsThePendingListAndChangesNothing) {
   EXPECT_EQ(own[0].deliveries, 3U);
   EXPECT_EQ(own[1].deliveries, 0U) << "no server has less than none";
   scripts::list_own(connection, config_, {9, 0}, 64, spec);
-  EXPECT_EQ(connection.sent, (std::vector<Words>{{"XPENDING", "s", "g", "-", "+", "64", "alice"},
-                                                 {"XPENDING", "s", "g", "(9-0", "+", "64", "alice"}}));
+  EXPECT_EQ(connection.sent,
+            (std::vector<Words>{{"XPENDING", "s", "g", "-", "+", "64", "alice"},
+                                {"XPENDING", "s", "g", "(9-0", "+", "64", "alice"}}));
 }
 
 }  // namespace

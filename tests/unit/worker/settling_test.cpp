@@ -33,11 +33,10 @@ class SettlingTest : public ::testing::Test {
     parts_.ledger.fail(failed(work_of(id, parts_.clock.now()), Settlement::Kind::kBury));
   }
   void settle() {
-    settling_.settle(
-        {.eval = eval_,
-         .pipeline = [this](const CallSpec& spec, WriteRequest write, TakeReply take) {
-           return connection_.pipeline(spec, write, take);
-         }});
+    settling_.settle({.eval = eval_,
+                      .pipeline = [this](const CallSpec& spec, WriteRequest write, TakeReply take) {
+                        return connection_.pipeline(spec, write, take);
+                      }});
   }
   Ids parked() {
     Ids ids;
@@ -74,9 +73,8 @@ class SettlingTest : public ::testing::Test {
 TEST_F(SettlingTest, ParksAllInOneCallSoIdleThatAPeerFindsThemWhenTheyAreDue) {
   for (std::uint64_t i = 1; i <= 3; ++i) park({i, 0});
   settle();
-  EXPECT_EQ(eval_.args,
-            (std::vector<Words>{{"g", "alice", "me", "", "1-0", "1", "1", "20000", "2-0", "1", "1",
-                                 "20000", "3-0", "1", "1", "20000"}}));
+  EXPECT_EQ(eval_.args, (std::vector<Words>{{"g", "alice", "me", "", "1-0", "1", "1", "20000",
+                                             "2-0", "1", "1", "20000", "3-0", "1", "1", "20000"}}));
   EXPECT_EQ(parked(), (Ids{{1, 0}, {2, 0}, {3, 0}}));
   EXPECT_EQ(parts_.ledger.size(), 0U);
 }
@@ -177,9 +175,10 @@ TEST_F(SettlingTest, HasLettersWaitAgainWhereTheConnectionIsLost) {
 }
 
 TEST_F(SettlingTest, TakesThePayloadOfADeletedEntryFromNowhere) {
-  parts_.ledger.add_settlement({.kind = Settlement::Kind::kBury,
-                                .work = {.ticket = {.id = {1, 0}}, .entry = Entry{{1, 0}, {}, true}},
-                                .trimmed = true});
+  parts_.ledger.add_settlement(
+      {.kind = Settlement::Kind::kBury,
+       .work = {.ticket = {.id = {1, 0}}, .entry = Entry{{1, 0}, {}, true}},
+       .trimmed = true});
   settle();
   EXPECT_EQ(eval_.args.at(0).at(10), "stream");
   EXPECT_EQ(parts_.ledger.settlements(), 0U);
@@ -227,8 +226,7 @@ TEST_F(SettlingSinkTest, KeepsTheEntryOfASinkThatThrows) {
   error_ = "the disk is full";
   settle();
   ASSERT_TRUE(settling_.refusal().has_value());
-  EXPECT_STREQ(settling_.refusal()->what(),
-               "the sink of dead letters threw: the disk is full");
+  EXPECT_STREQ(settling_.refusal()->what(), "the sink of dead letters threw: the disk is full");
   EXPECT_EQ(ran(), (Words{"hold 1-0"})) << "nothing is acknowledged";
   EXPECT_EQ(parts_.counters.dead_lettered, 0U);
   error_.clear();
@@ -238,9 +236,10 @@ TEST_F(SettlingSinkTest, KeepsTheEntryOfASinkThatThrows) {
 }
 
 TEST_F(SettlingSinkTest, AsksNobodyAboutAnEntryThatHasLeftThePendingList) {
-  parts_.ledger.add_settlement({.kind = Settlement::Kind::kBury,
-                                .work = {.ticket = {.id = {1, 0}}, .entry = Entry{{1, 0}, {}, true}},
-                                .trimmed = true});
+  parts_.ledger.add_settlement(
+      {.kind = Settlement::Kind::kBury,
+       .work = {.ticket = {.id = {1, 0}}, .entry = Entry{{1, 0}, {}, true}},
+       .trimmed = true});
   settle();
   EXPECT_EQ(ran(), (Words{"bury 1-0"}));
   EXPECT_EQ(letters_.size(), 1U);
@@ -253,8 +252,7 @@ class SettlingLargeTest : public SettlingTest {
     Work work{.entry = Entry{{1, 0}, fields_}, .leased_at = parts_.clock.now()};
     parts_.ledger.fail(failed(work, Settlement::Kind::kBury));
   }
-  std::vector<Field> fields_ =
-      std::vector<Field>(scripts::kMostFields + 1, Field{"f", "v"});
+  std::vector<Field> fields_ = std::vector<Field>(scripts::kMostFields + 1, Field{"f", "v"});
 };
 
 TEST_F(SettlingLargeTest, IsWrittenWithoutAScriptAndThenAcknowledged) {
