@@ -294,7 +294,7 @@ class LedgerWaitingTest : public LedgerTest {
       id_ = work ? work->ticket.id : StreamId::max();
       got_ = true;
     }};
-    EXPECT_TRUE(test::wait_until([&] { return thread_ != 0 && test::sleeps(thread_); }));
+    EXPECT_TRUE(test::wait_until([&] { return got_ || (thread_ != 0 && test::sleeps(thread_)); }));
   }
   bool gets(StreamId id) {
     return test::wait_until([&] { return got_.load(); }) && id_ == id;
