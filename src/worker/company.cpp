@@ -35,7 +35,7 @@ bool Company::enter(Pass::Wish wish) {
   }
   ++want_to_be_alone_;
   const bool is_alone =
-      changed_.wait_for(lock, kPatience, [this] { return !alone_ && inside_ == 0; });
+      changed_.wait_for(lock, patience_, [this] { return !alone_ && inside_ == 0; });
   --want_to_be_alone_;
   if (is_alone) alone_ = true;
   changed_.notify_all();

@@ -36,6 +36,8 @@ class Company {
     const Wish wish_;
   };
 
+  explicit Company(Milliseconds patience = kPatience) : patience_{patience} {}
+
   /// Of this process.
   static Company& of_process();
 
@@ -45,6 +47,7 @@ class Company {
   bool enter(Pass::Wish wish);
   void leave(Pass::Wish wish);
 
+  const Milliseconds patience_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::size_t inside_ = 0;

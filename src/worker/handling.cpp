@@ -47,8 +47,8 @@ std::vector<Handling::Result> Handling::handle(std::span<const Work> works, scri
       if (draining_.load(std::memory_order_relaxed)) {
         for (const Work& work : some) shared_.ledger.put_back(work.ticket);
       } else if (!company.is_inside()) {
-        park(works[done], after(shared_.clock.now(), config_.retry_backoff),
-             works[done].deliveries);
+        try_again(works[done], after(shared_.clock.now(), config_.retry_backoff),
+                  works[done].deliveries);
       } else {
         const auto attempts = prepare(some, done, eval, results);
         if (!attempts.empty()) call(attempts, results, acks);
@@ -227,13 +227,14 @@ Handling::Result Handling::fail(const Attempt& attempt, const Verdict& verdict,
   count(shared_.counters.retried);
   const Milliseconds delay =
       verdict.kind() == Verdict::Kind::kRetryAfter ? verdict.delay() : backoff(attempt.number);
-  const TimePoint due = after(shared_.clock.now(), delay);
-  if (attempt.work.lane) {
-    shared_.ledger.rest(attempt.work.ticket, due, std::chrono::system_clock::now());
-  } else {
-    park(attempt.work, due, attempt.number);
-  }
+  try_again(attempt.work, after(shared_.clock.now(), delay), attempt.number);
   return Result::kFailed;
+}
+
+void Handling::try_again(const Work& work, TimePoint due, std::uint64_t attempts) {
+  if (!work.lane) return park(work, due, attempts);
+  // What is parked has left its lane: others would overtake it.
+  shared_.ledger.rest(work.ticket, due, std::chrono::system_clock::now());
 }
 
 void Handling::bury(const Work& work, std::uint64_t attempts, std::string reason) {

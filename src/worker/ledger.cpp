@@ -133,7 +133,10 @@ std::optional<Work> Ledger::wait_for_next(const std::stop_token& stop, const Clo
     if (auto work = pop(clock.now())) return work;
     if (closed_ || stop.stop_requested()) return std::nullopt;
     const TimePoint rested = resting_.empty() ? TimePoint::max() : resting_.begin()->first;
-    const auto has_changed = [&] { return !ready_.empty() || closed_; };
+    const auto has_changed = [&] {
+      const bool rests_for_less = !resting_.empty() && resting_.begin()->first < rested;
+      return !ready_.empty() || closed_ || rests_for_less;
+    };
     if (rested == TimePoint::max()) {
       changed_.wait(lock, stop, has_changed);
     } else {

@@ -197,6 +197,7 @@ Buried bury(Eval eval, const WorkerConfig& config, const Burial& burial) {
   const Reply reply = args.run(eval, "XADD (dead letter, by script)", kBuryScript, config);
   const ReplyView answer = reply.root();
   if (answer.is_integer()) return answer.integer() == 1 ? Buried::kBuried : Buried::kNotOurs;
+  if (answer.text().empty()) throw ProtocolError{"a script did not say whether it buried"};
   server_error(answer.text(), {.command = "XADD", .key = config.letters.stream}).raise();
 }
 
@@ -209,6 +210,9 @@ Opened open(Eval eval, const WorkerConfig& config, const std::optional<Remaking>
   args.add(again ? again->position.to_string() : std::string{});
   const Reply reply = args.run(eval, "XGROUP CREATE (by script)", kOpenScript, config);
   const ReplyView root = reply.root();
+  if (!root[0].is_integer() || !root[3].is_integer()) {
+    throw ProtocolError{"a script did not say whether it made the group"};
+  }
   return {.made = root[0].integer() == 1,
           .making = std::string{root[1].text()},
           .position = StreamId::try_parse(root[2].text()).value_or(StreamId{}),

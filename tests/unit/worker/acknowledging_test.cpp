@@ -16,9 +16,8 @@ class AcknowledgingTest : public ::testing::Test {
  protected:
   void finish(const Ids& ids) {
     for (const StreamId id : ids) {
-      const Ticket ticket = parts_.ledger.take(id).value();
-      parts_.ledger.start(ticket);
-      parts_.ledger.finish(ticket, parts_.clock.now());
+      const Work work = running(parts_.ledger, work_of(id, parts_.clock.now()));
+      parts_.ledger.finish(work.ticket, parts_.clock.now());
     }
   }
   static auto on(ScriptedConnection& connection) {
@@ -137,8 +136,7 @@ TEST_F(AcknowledgingTest, HasThemWaitAgainWhereTheReplyIsNonsense) {
 }
 
 TEST_F(AcknowledgingTest, SendsWhatItWasGiven) {
-  const Ticket ticket = parts_.ledger.take({5, 0}).value();
-  parts_.ledger.start(ticket);
+  const Ticket ticket = running(parts_.ledger, work_of({5, 0}, parts_.clock.now())).ticket;
   AckBatch batch;
   parts_.ledger.finish_into(batch, ticket);
   ScriptedConnection connection{[](const Words&) { return ":1\r\n"; }};

@@ -2,6 +2,7 @@
 
 #include <millrace/event_stream.hpp>
 
+#include "millrace_scripts.hpp"
 #include "net/connection.hpp"
 #include "net/pool.hpp"
 #include "net/topology.hpp"
@@ -11,10 +12,14 @@
 #include "unit/protocol/resp.hpp"
 #include "worker/shared.hpp"
 
+#include <gtest/gtest.h>
+
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -44,6 +49,55 @@ inline std::vector<Words> commands_in(std::string_view bytes) {
     commands.push_back(std::move(words));
   }
   return commands;
+}
+
+/// The name of the script with this SHA-1: "hold".
+inline std::string script_name(std::string_view sha1) {
+  for (const auto& [script, name] :
+       {std::pair{&kBuryScript, "bury"}, std::pair{&kHoldScript, "hold"},
+        std::pair{&kLeaveScript, "leave"}, std::pair{&kOpenScript, "open"},
+        std::pair{&kRemoveConsumerScript, "remove_consumer"}, std::pair{&kRetakeScript, "retake"},
+        std::pair{&kTakeScript, "take"}}) {
+    if (script->sha1 == sha1) return name;
+  }
+  return "unknown";
+}
+
+/// What scripts are run on: a function, from a script's name and arguments to the bytes of its
+/// reply. What that throws is what happened to the connection.
+class ScriptedEval {
+ public:
+  using Answer = std::function<std::string(const std::string& script, const Words& args)>;
+
+  explicit ScriptedEval(Answer answer) : answer_{std::move(answer)} {}
+
+  Reply operator()(const CallSpec& spec, const Script& script,
+                   std::span<const std::string_view> script_keys,
+                   std::span<const std::string_view> script_args) {
+    scripts.push_back(script_name(script.sha1));
+    keys.emplace_back(script_keys.begin(), script_keys.end());
+    args.emplace_back(script_args.begin(), script_args.end());
+    Reply reply = resp(answer_(scripts.back(), args.back()));
+    if (reply.root().is_error()) {
+      server_error(reply.root().text(), {.command = spec.command, .key = spec.key}).raise();
+    }
+    return reply;
+  }
+
+  std::vector<std::string> scripts;
+  std::vector<Words> keys;
+  std::vector<Words> args;
+
+ private:
+  Answer answer_;
+};
+
+/// `count` times 1, as hold.lua answers for what is still ours.
+inline std::string all_ours(const Words& args) {
+  const std::size_t count = (args.size() - 4) / 4;
+  std::string answer = "*1\r\n*" + std::to_string(count) + "\r\n";
+  for (std::size_t i = 0; i < count; ++i) answer += ":1\r\n";
+  return answer;
 }
 
 /// A connection whose server is a function: from a command to the bytes of its reply. What that
@@ -126,28 +180,76 @@ struct Parts {
                .status = status,
                .group = group,
                .gate = gate,
+               .company = company,
                .clock = other_clock == nullptr ? clock : *other_clock} {}
+
+  /// The same with another observer, or another company.
+  Shared with(const Events& other) { return shared_of(other, company); }
+  Shared with(Company& other) { return shared_of(events, other); }
 
   WorkerConfig config{.key = "s",
                       .group = "g",
                       .consumer = "alice",
+                      .record = "{s}:millrace:g",
+                      .token = "me",
                       .group_start = GroupStart::beginning(),
                       .prefetch = 16,
                       .block = Milliseconds{2'000},
                       .min_idle = Milliseconds{30'000},
+                      .lease_renew_every = Milliseconds{10'000},
                       .reap_every = Milliseconds{15'000},
+                      .max_deliveries = 5,
+                      .retry_backoff = Milliseconds{1'000},
+                      .letters = {.stream = "{s}:dlq"},
                       .reconnect_min = Milliseconds{100},
                       .reconnect_max = Milliseconds{5'000}};
   test::ManualClock clock;
   std::shared_ptr<test::RecordingObserver> observer = std::make_shared<test::RecordingObserver>();
-  Ledger ledger;
+  Ledger ledger{{.prefetch = 16, .min_idle = Milliseconds{30'000}}};
   Counters counters;
   Events events{observer};
   Status status{events};
   Group group{config};
   ReadGate gate;
+  Company company;
   Pool pool;
   Shared shared;
+
+ private:
+  Shared shared_of(const Events& its_events, Company& its_company) {
+    return {.config = config,
+            .pool = pool,
+            .ledger = ledger,
+            .counters = counters,
+            .events = its_events,
+            .status = status,
+            .group = group,
+            .gate = gate,
+            .company = its_company,
+            .clock = shared.clock};
+  }
 };
+
+/// An entry with the field f=v, as it arrives.
+inline Work work_of(StreamId id, TimePoint leased_at) {
+  static constexpr std::array<Field, 1> kFields{Field{"f", "v"}};
+  return {.entry = Entry{id, kFields}, .leased_at = leased_at};
+}
+
+/// One that was pending before, so often delivered.
+inline Work taken_over(StreamId id, std::uint64_t deliveries, TimePoint leased_at) {
+  Work work = work_of(id, leased_at);
+  work.deliveries = deliveries;
+  work.reclaimed = true;
+  return work;
+}
+
+/// Holds it, and starts it at once: what was queued before it must not be startable.
+inline Work running(Ledger& ledger, Work work) {
+  EXPECT_TRUE(ledger.reserve(work));
+  const auto started = ledger.start(work.ticket, {});
+  EXPECT_TRUE(started.has_value());
+  return started.value_or(work);
+}
 
 }  // namespace millrace::detail

@@ -20,7 +20,7 @@ std::string entry(StreamId id) {
   return fmt::format("*2\r\n{}*2\r\n$1\r\nf\r\n$1\r\nv\r\n", bulk(id));
 }
 
-/// A stream with a group, as far as Group asks about it.
+/// A stream with a group and its record, as far as Group asks about them.
 struct FakeStream {
   bool exists = true;
   std::set<StreamId> entries{};
@@ -28,61 +28,69 @@ struct FakeStream {
   StreamId max_deleted{};
   std::uint64_t entries_added = 0;
   std::optional<StreamId> group{};  ///< Where it has read to. None: there is no group.
-  std::optional<StreamId> lowest_pending{};
-  std::string refusal{};  ///< Of XGROUP CREATE.
+  std::string refusal{};            ///< Of XGROUP CREATE.
   std::string inspection_refusal{};
   std::optional<std::string> created_at{};
+  // The record.
+  std::optional<std::string> making{};
+  std::string position{};
+  std::string mark{};
+  bool name_is_free = true;
 
   void add(StreamId id) {
     entries.insert(id);
     last_id = id;
     ++entries_added;
   }
-  /// Made new, with these entries and without the group.
+  /// Made new, with these entries and without the group. The record is another key.
   void become(const std::vector<StreamId>& ids) {
-    *this = {};
+    *this = {.making = making, .position = position, .mark = mark};
     for (const StreamId id : ids) add(id);
   }
 
   std::string answer(const Words& words) {
-    if (words[0] == "XGROUP") return create(words);
+    if (words[0] == "EVALSHA") return open(words);
     if (words[0] == "XRANGE") return range(StreamId::parse(words[2]));
+    if (words[0] == "HGET") {
+      EXPECT_EQ(words, (Words{"HGET", "{s}:millrace:g", "mark"}));
+      return mark.empty() ? "$-1\r\n" : bulk(mark);
+    }
     if (!inspection_refusal.empty()) return inspection_refusal;
-    if (words[0] == "XPENDING") return pending();
-    if (words[1] == "GROUPS") return groups();
     return info();
   }
 
  private:
-  std::string create(const Words& words) {
-    if (!refusal.empty()) return refusal;
-    if (group) return "-BUSYGROUP Consumer Group name already exists\r\n";
-    EXPECT_EQ(words, (Words{"XGROUP", "CREATE", "s", "g", words[4], "MKSTREAM"}));
-    created_at = words[4];
-    exists = true;
-    group = words[4] == "$" ? last_id : StreamId::parse(words[4]);
-    return "+OK\r\n";
+  /// As open.lua does.
+  std::string open(const Words& words) {
+    EXPECT_EQ(script_name(words[1]), "open");
+    const Words args{words.begin() + 3 + std::stol(words[2]), words.end()};
+    const std::string& known = args[7];
+    const std::string& wanted = args[8];
+    if (!group && !refusal.empty()) return refusal;
+    const bool again = !wanted.empty() && (!making || *making == known);
+    std::string start = wanted.empty() ? args[3] : wanted;
+    if (!again && !wanted.empty() && !position.empty()) start = position;
+    const bool made = !group || again;
+    if (made) {
+      created_at = start;
+      exists = true;
+      group = start == "$" ? last_id : StreamId::parse(start);
+    }
+    if (made || !making) {
+      making = args[6];
+      position = start;
+      if (again) mark = start;
+    }
+    return fmt::format("*4\r\n:{}\r\n{}{}:{}\r\n", int{made}, bulk(*making), bulk(start),
+                       int{name_is_free});
   }
   std::string range(StreamId id) const {
     return entries.contains(id) ? "*1\r\n" + entry(id) : "*0\r\n";
   }
-  std::string pending() const {
-    if (!group) return "-NOGROUP No such key 's' or consumer group 'g'\r\n";
-    if (!lowest_pending) return "*4\r\n:0\r\n$-1\r\n$-1\r\n*-1\r\n";
-    return fmt::format("*4\r\n:1\r\n{0}{0}*1\r\n*2\r\n$3\r\nbob\r\n$1\r\n1\r\n",
-                       bulk(*lowest_pending));
-  }
-  std::string groups() const {
-    if (!exists) return "-ERR no such key\r\n";
-    std::string other = "*8\r\n" + bulk("name") + bulk("other") + bulk("consumers") + ":0\r\n" +
-                        bulk("pending") + ":0\r\n" + bulk("last-delivered-id") + bulk("0-0");
-    if (!group) return "*1\r\n" + other;
-    return "*2\r\n" + other + "*8\r\n" + bulk("name") + bulk("g") + bulk("consumers") + ":1\r\n" +
-           bulk("pending") + ":0\r\n" + bulk("last-delivered-id") + bulk(*group);
-  }
   std::string info() const {
     if (!exists) return "-ERR no such key\r\n";
-    return fmt::format("*14\r\n{}:{}\r\n{}:1\r\n", bulk("length"), entries.size(), bulk("groups")) +
+    return fmt::format("*14\r\n{}:{}\r\n{}:{}\r\n", bulk("length"), entries.size(), bulk("groups"),
+                       int{group.has_value()}) +
            bulk("last-generated-id") + bulk(last_id) + bulk("max-deleted-entry-id") +
            bulk(max_deleted) + bulk("entries-added") + fmt::format(":{}\r\n", entries_added) +
            bulk("first-entry") + (entries.empty() ? "$-1\r\n" : entry(*entries.begin())) +
@@ -96,11 +104,13 @@ class GroupTest : public ::testing::Test {
     for (const std::uint64_t i : {1U, 2U, 3U, 4U, 5U}) stream_.add({i, 0});
   }
 
-  /// The group has read to `id`, and we were given that entry; then the group was looked at.
-  void given_read_to(StreamId id) {
+  /// The group has read to `id`, and we were given that entry; then the group was looked at, and
+  /// was done up to `mark`.
+  void given_read_to(StreamId id, std::optional<StreamId> mark = std::nullopt) {
     group_.open(connection_);
     stream_.group = id;
     group_.seen(id);
+    group_.renewed(clock_.now(), mark.value_or(id));
     group_.observe(connection_);
   }
   void lose_the_group() {
@@ -108,15 +118,42 @@ class GroupTest : public ::testing::Test {
     stream_.created_at.reset();
   }
 
+  test::ManualClock clock_;
   FakeStream stream_;
   ScriptedConnection connection_{[this](const Words& words) { return stream_.answer(words); }};
-  WorkerConfig config_{.key = "s", .group = "g"};
+  WorkerConfig config_{.key = "s",
+                       .group = "g",
+                       .consumer = "alice",
+                       .record = "{s}:millrace:g",
+                       .min_idle = Milliseconds{30'000},
+                       .lease_renew_every = Milliseconds{10'000}};
   Group group_{config_};
 };
 
 TEST_F(GroupTest, IsMadeWhereItWasTold) {
   group_.open(connection_);
   EXPECT_EQ(stream_.created_at, "0-0");
+}
+
+TEST_F(GroupTest, SaysWhetherTheConsumersNameWasFree) {
+  EXPECT_TRUE(group_.open(connection_));
+  stream_.name_is_free = false;
+  EXPECT_FALSE(group_.open(connection_));
+}
+
+TEST_F(GroupTest, IsOpenOnceTheRecordWasWritten) {
+  EXPECT_FALSE(group_.is_open());
+  group_.renewed(clock_.now(), std::nullopt);
+  EXPECT_TRUE(group_.is_open());
+  group_.renewed(clock_.now() - Milliseconds{1}, std::nullopt);
+  EXPECT_EQ(group_.renewed_at(), clock_.now()) << "an older request says nothing";
+}
+
+TEST_F(GroupTest, KeepsItsMarkWhereTheServerDidNotSay) {
+  given_read_to({3, 0});
+  group_.renewed(clock_.now(), std::nullopt);
+  lose_the_group();
+  EXPECT_EQ(group_.remake(connection_).position, (StreamId{3, 0}));
 }
 
 TEST_F(GroupTest, IsMadeForWhatComesFromNowOn) {
@@ -159,8 +196,7 @@ TEST_F(GroupTest, IsMadeAgainAtItsPositionWhereTheStreamIsTheSame) {
 }
 
 TEST_F(GroupTest, IsMadeAgainBeforeItsLowestPendingEntry) {
-  stream_.lowest_pending = StreamId{2, 0};
-  given_read_to({4, 0});
+  given_read_to({4, 0}, StreamId{2, 0}.prev());
   lose_the_group();
   const Group::Remade remade = group_.remake(connection_);
   EXPECT_LT(remade.position, (StreamId{2, 0}));
@@ -168,10 +204,8 @@ TEST_F(GroupTest, IsMadeAgainBeforeItsLowestPendingEntry) {
 }
 
 TEST_F(GroupTest, IsMadeAgainWhereItWasSetBackTo) {
-  stream_.lowest_pending = StreamId{3, 0};
-  given_read_to({4, 0});
-  stream_.group = StreamId{1, 0};
-  group_.observe(connection_);
+  given_read_to({4, 0}, StreamId{3, 0}.prev());
+  group_.renewed(clock_.now(), StreamId{1, 0});
   lose_the_group();
   EXPECT_EQ(group_.remake(connection_).position, (StreamId{1, 0}));
 }
@@ -186,7 +220,7 @@ TEST_F(GroupTest, IsMadeAgainAtAnOldMarkWhichOnlyRepeats) {
 
 TEST_F(GroupTest, IsMadeAgainAtTheBeginningWhereTheStreamWasMissing) {
   given_read_to({3, 0});
-  stream_ = {.exists = false};
+  stream_ = {.exists = false, .making = stream_.making, .mark = "3-0"};
   const Group::Remade remade = group_.remake(connection_);
   EXPECT_TRUE(remade.another_stream);
   EXPECT_TRUE(remade.created);
@@ -217,6 +251,7 @@ TEST_F(GroupTest, IsMadeAgainAtTheBeginningOfANewStreamThatHasTheIdThatWasSeenLa
 TEST_F(GroupTest, IsMadeAgainAtTheBeginningOfANewStreamAlthoughNothingOfTheOldOneWasSeen) {
   config_.group_start = GroupStart::now();
   group_.open(connection_);
+  group_.renewed(clock_.now(), StreamId{5, 0});
   stream_.become({{1, 0}, {2, 0}, {3, 0}, {3, 1}, {3, 2}, {3, 3}});
   EXPECT_TRUE(group_.remake(connection_).another_stream);
   EXPECT_EQ(stream_.created_at, "0-0");
@@ -227,6 +262,18 @@ TEST_F(GroupTest, IsNotConfusedByALookAtTheNewStream) {
   stream_.become({{8, 0}, {9, 0}});
   group_.observe(connection_);  // the keeper comes between
   EXPECT_TRUE(group_.remake(connection_).another_stream);
+}
+
+TEST_F(GroupTest, IsNotConfusedByALookAtTheNewStreamWhereAPeerHasMadeTheGroup) {
+  given_read_to({4, 0});
+  stream_.become({{8, 0}, {9, 0}});
+  stream_.group = StreamId{};
+  stream_.making = "a peer's";
+  stream_.position = "0-0";
+  group_.observe(connection_);
+  const Group::Remade remade = group_.remake(connection_);
+  EXPECT_TRUE(remade.another_stream);
+  EXPECT_FALSE(remade.created);
 }
 
 TEST_F(GroupTest, TakesAStreamWhoseLastSeenEntryWasDeletedForTheSame) {
@@ -255,6 +302,7 @@ TEST_F(GroupTest, StartsFromTheBeginningWhereItCouldNotLook) {
   stream_.inspection_refusal.clear();
   group_.seen({3, 0});
   lose_the_group();
+  stream_.mark.clear();
   EXPECT_EQ(group_.remake(connection_).position, StreamId{}) << "everything once more, none less";
 }
 
@@ -262,9 +310,68 @@ TEST_F(GroupTest, SaysWhereAPeerWasFirst) {
   given_read_to({3, 0});
   lose_the_group();
   stream_.group = StreamId{3, 0};
+  stream_.making = "a peer's";
+  stream_.position = "2-0";
   const Group::Remade remade = group_.remake(connection_);
   EXPECT_FALSE(remade.created);
+  EXPECT_EQ(remade.position, (StreamId{2, 0})) << "where the peer has put it";
   EXPECT_EQ(stream_.created_at, std::nullopt);
+
+  lose_the_group();
+  EXPECT_TRUE(group_.remake(connection_).created) << "the peer's making is known now";
+}
+
+TEST_F(GroupTest, IsMadeAgainWhereAPeerWasFirstAndItIsGoneAgain) {
+  given_read_to({3, 0});
+  lose_the_group();
+  stream_.making = "a peer's";
+  stream_.position = "2-0";
+  const Group::Remade remade = group_.remake(connection_);
+  EXPECT_TRUE(remade.created);
+  EXPECT_EQ(stream_.created_at, "2-0");
+}
+
+TEST_F(GroupTest, IsSetBackWhereSomebodyMadeItWhoIsNoneOfUs) {
+  given_read_to({3, 0});
+  lose_the_group();
+  stream_.group = StreamId{5, 0};  // by XGROUP CREATE s g $
+  const Group::Remade remade = group_.remake(connection_);
+  EXPECT_TRUE(remade.created);
+  EXPECT_EQ(stream_.group, (StreamId{3, 0})) << "4-0 and 5-0 would be lost";
+}
+
+TEST_F(GroupTest, IsMadeAgainAtTheMarkThatAPeerHasRecordedIfThatIsLater) {
+  given_read_to({2, 0});
+  lose_the_group();
+  stream_.mark = "4-0";
+  EXPECT_EQ(group_.remake(connection_).position, (StreamId{4, 0}));
+  lose_the_group();
+  stream_.mark = "(3-0";
+  EXPECT_EQ(group_.remake(connection_).position, (StreamId{4, 0})) << "an older one says less";
+}
+
+TEST_F(GroupTest, IsMadeAgainJustBeforeTheEntryThatTheRecordNames) {
+  given_read_to({1, 0});
+  lose_the_group();
+  stream_.mark = "(4-0";
+  EXPECT_EQ(group_.remake(connection_).position, (StreamId{4, 0}.prev()));
+}
+
+TEST_F(GroupTest, BelievesNoRecordOfAStreamThatIsGone) {
+  given_read_to({4, 0});
+  stream_.become({{8, 0}, {9, 0}});
+  stream_.mark = "8-0";
+  EXPECT_EQ(group_.remake(connection_).position, StreamId{});
+  EXPECT_EQ(stream_.created_at, "0-0");
+}
+
+TEST_F(GroupTest, TakesARecordThatSaysNothingForNone) {
+  given_read_to({3, 0});
+  for (const std::string mark : {"", "(", "x"}) {
+    lose_the_group();
+    stream_.mark = mark;
+    EXPECT_EQ(group_.remake(connection_).position, (StreamId{3, 0})) << mark;
+  }
 }
 
 TEST_F(GroupTest, IsReadWhereAPeerMadeItAlthoughWeMayNot) {

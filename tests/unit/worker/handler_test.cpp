@@ -4,10 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 namespace millrace {
 namespace {
@@ -82,6 +85,44 @@ TEST(Handler, FitsNothingThatCouldPassForASuccessByMistake) {
   static_assert(!kFits<void (*)()>);
   static_assert(!kFits<void (*)(const Entry&)>);
   static_assert(!kFits<Verdict>);
+}
+
+TEST(Delivery, CanBeExtendedAndDeferredInATestOfAHandlerWhereNobodyListens) {
+  const Delivery delivery{};
+  EXPECT_FALSE(delivery.extend(std::chrono::seconds{1}));
+  Completion completion = delivery.defer();
+  completion.ack();
+  completion.retry();
+  Completion{}.dead_letter("nobody reads it");
+}
+
+TEST(BatchHandler, GivesOneVerdictForAllOrOneForEach) {
+  BatchHandler all = [](std::span<const Delivery>) { return Verdict::retry(); };
+  const std::vector<Delivery> three(3);
+  EXPECT_EQ(all(three), std::vector<Verdict>(3, Verdict::retry()));
+  BatchHandler each = [](std::span<const Delivery>) {
+    return std::vector{Verdict::ack(), Verdict::retry()};
+  };
+  EXPECT_EQ(each(three).size(), 2U);
+}
+
+TEST(BatchHandler, RefusesAnEmptyFunction) {
+  using Function = std::function<Verdict(std::span<const Delivery>)>;
+  EXPECT_THROW(BatchHandler{Function{}}, InvalidArgument);
+}
+
+TEST(BatchHandler, FitsNothingThatSaysTooLittle) {
+  static_assert(!std::is_constructible_v<BatchHandler, void (*)(std::span<const Delivery>)>);
+  static_assert(!std::is_constructible_v<BatchHandler, bool (*)(std::span<const Delivery>)>);
+  static_assert(!std::is_constructible_v<BatchHandler, Verdict (*)(const Delivery&)>);
+}
+
+TEST(Verdict, KeepsItsDelayAndItsReason) {
+  EXPECT_EQ(Verdict::retry_after(std::chrono::seconds{2}).delay(), std::chrono::seconds{2});
+  EXPECT_EQ(Verdict::dead_letter("no").reason(), "no");
+  EXPECT_NE(Verdict::dead_letter("no"), Verdict::dead_letter("yes"));
+  EXPECT_THROW(Verdict::retry_after(std::chrono::milliseconds{-1}), InvalidArgument);
+  EXPECT_NO_THROW(static_cast<void>(Verdict::retry_after(std::chrono::milliseconds{0})));
 }
 
 TEST(Verdict, IsWhatItWasMadeAs) {

@@ -1,6 +1,6 @@
 #include "worker/handling.hpp"
 
-#include "unit/worker/fakes.hpp"
+#include "unit/worker/handling_fixture.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,84 +13,47 @@ namespace millrace::detail {
 namespace {
 
 using namespace std::chrono_literals;
-using Result = Handling::Result;
+using Ids = std::vector<StreamId>;
 
-class HandlingTest : public ::testing::Test {
+class HandlingCallTest : public HandlingTest {
  protected:
-  using Then = std::function<Verdict(const Delivery&)>;
-
-  Handling handling(Then then = [](const Delivery&) { return Verdict::ack(); }) {
-    return Handling{parts_.config,
-                    [this, then = std::move(then)](const Delivery& delivery) {
-                      attempts_.push_back(delivery.attempt);
-                      return then(delivery);
-                    },
-                    parts_.ledger,
-                    parts_.counters,
-                    parts_.events,
-                    parts_.clock};
+  bool is_orphan(StreamId id) {
+    const Pending pending{id, 1};
+    return !parts_.ledger.orphans({&pending, 1}, parts_.clock.now()).empty();
   }
-
-  Work fresh(StreamId id = {1, 0}) {
-    return {.ticket = parts_.ledger.take(id).value(),
-            .entry = Entry{id, fields_},
-            .leased_at = parts_.clock.now()};
-  }
-  Work taken_over(std::uint64_t deliveries, StreamId id = {1, 0}) {
-    Work work = fresh(id);
-    work.deliveries = deliveries;
-    work.reclaimed = true;
-    return work;
-  }
-
-  /// What stands for the server's script: it writes down what it was asked and answers.
-  Reply eval(std::span<const std::string_view> args) {
-    asked_.emplace_back(args.begin(), args.end());
-    if (eval_throws_) throw IoError{"the connection is lost"};
-    return resp(answer_);
-  }
-  Result handle(Handling& handling, const Work& work) {
-    return handling.handle(work,
-                           [this](const CallSpec&, const Script&, std::span<const std::string_view>,
-                                  std::span<const std::string_view> args) { return eval(args); });
-  }
-
-  const std::array<Field, 1> fields_{Field{"f", "v"}};
-  Parts parts_;
-  std::vector<std::uint64_t> attempts_;
-  std::vector<Words> asked_;
-  std::string answer_ = "*1\r\n:1\r\n";  // it is still ours
-  bool eval_throws_ = false;
 };
 
-TEST_F(HandlingTest, LeavesASuccessRunningForItsAcknowledgement) {
+TEST_F(HandlingCallTest, HasASuccessWaitForItsAcknowledgement) {
   auto handling = this->handling();
-  const Work work = fresh();
-  EXPECT_EQ(handle(handling, work), Result::kSucceeded);
-  EXPECT_EQ(parts_.ledger.running(), (std::vector<StreamId>{{1, 0}}));
+  EXPECT_EQ(handle(handling, fresh()), Result::kSucceeded);
+  EXPECT_EQ(due_, (std::vector<TimePoint>{parts_.clock.now() + Ledger::kAckDelay}));
+  EXPECT_EQ(parts_.ledger.take_acks(10).ids, (Ids{{1, 0}}));
   EXPECT_EQ(parts_.counters.succeeded, 1U);
   EXPECT_EQ(parts_.counters.failed, 0U);
 }
 
-TEST_F(HandlingTest, LeavesAFailureToComeBackWhenItHasBeenIdle) {
-  auto handling = this->handling([](const Delivery&) { return Verdict::retry(); });
-  EXPECT_EQ(handle(handling, fresh()), Result::kFailed);
-  EXPECT_EQ(parts_.ledger.size(), 0U);
-  EXPECT_EQ(parts_.counters.failed, 1U);
-  EXPECT_EQ(parts_.ledger.take_orphan({1, 0}, parts_.clock.now()), std::nullopt);
-  parts_.clock.advance(30s);
-  EXPECT_TRUE(parts_.ledger.take_orphan({1, 0}, parts_.clock.now()).has_value());
+TEST_F(HandlingCallTest, GivesASuccessToWhoeverAcknowledgesItself) {
+  auto handling = this->handling();
+  AckBatch acks;
+  EXPECT_EQ(handle(handling, fresh(), &acks), Result::kSucceeded);
+  EXPECT_EQ(acks.ids, (Ids{{1, 0}}));
+  EXPECT_TRUE(due_.empty());
+  EXPECT_EQ(parts_.ledger.acks_due_at(), std::nullopt);
 }
 
-TEST_F(HandlingTest, CountsWhatIsLeftForNoFailure) {
+TEST_F(HandlingCallTest, CountsWhatIsLeftForNoFailure) {
   auto handling = this->handling([](const Delivery&) { return Verdict::leave_pending(); });
   EXPECT_EQ(handle(handling, fresh()), Result::kFailed);
   EXPECT_EQ(parts_.ledger.size(), 0U);
+  EXPECT_TRUE(settlements().empty());
   EXPECT_EQ(parts_.counters.failed, 0U);
   EXPECT_EQ(parts_.counters.succeeded, 0U);
+  EXPECT_FALSE(is_orphan({1, 0}));
+  parts_.clock.advance(30s);
+  EXPECT_TRUE(is_orphan({1, 0}));
 }
 
-TEST_F(HandlingTest, TakesAnExceptionOfAnyKindForAFailure) {
+TEST_F(HandlingCallTest, TakesAnExceptionOfAnyKindForAFailure) {
   auto handling = this->handling([](const Delivery& delivery) -> Verdict {
     if (delivery.entry.id() == StreamId{1, 0}) throw std::runtime_error{"no such card"};
     if (delivery.entry.id() == StreamId{2, 0}) throw std::runtime_error{""};
@@ -100,7 +63,7 @@ TEST_F(HandlingTest, TakesAnExceptionOfAnyKindForAFailure) {
     EXPECT_EQ(handle(handling, fresh({i, 0})), Result::kFailed) << i;
   }
   EXPECT_EQ(parts_.counters.failed, 3U);
-  EXPECT_EQ(parts_.ledger.size(), 0U);
+  EXPECT_EQ(settlements().size(), 3U);
   const auto said = parts_.observer->exceptions();
   ASSERT_EQ(said.size(), 3U);
   EXPECT_EQ(said[0], "no such card");
@@ -108,7 +71,7 @@ TEST_F(HandlingTest, TakesAnExceptionOfAnyKindForAFailure) {
   EXPECT_FALSE(said[2].empty());
 }
 
-TEST_F(HandlingTest, GivesTheHandlerTheEntryAndWhoReadIt) {
+TEST_F(HandlingCallTest, GivesTheHandlerTheEntryAndWhoReadIt) {
   std::string said;
   auto handling = this->handling([&](const Delivery& delivery) {
     said = std::string{delivery.stream} + ' ' + std::string{delivery.group} + ' ' +
@@ -120,72 +83,107 @@ TEST_F(HandlingTest, GivesTheHandlerTheEntryAndWhoReadIt) {
   EXPECT_EQ(said, "s g alice 7-1 v");
 }
 
-TEST_F(HandlingTest, AsksNobodyAboutANewEntryWhileItsLeaseIsYoung) {
+TEST_F(HandlingCallTest, AsksNobodyAboutANewEntryWhileItsLeaseIsYoung) {
   auto handling = this->handling();
   const Work work = fresh();
   parts_.clock.advance(14'999ms);  // just under half of min_idle
   EXPECT_EQ(handle(handling, work), Result::kSucceeded);
-  EXPECT_TRUE(asked_.empty());
+  EXPECT_TRUE(eval_.args.empty());
   EXPECT_EQ(attempts_, (std::vector<std::uint64_t>{1}));
 }
 
-TEST_F(HandlingTest, AsksWhetherAnEntryIsStillOursWhenItsLeaseIsHalfOver) {
+TEST_F(HandlingCallTest, AsksWhetherAnEntryIsStillOursWhenItsLeaseIsHalfOver) {
   auto handling = this->handling();
   const Work work = fresh();
   parts_.clock.advance(15s);
   EXPECT_EQ(handle(handling, work), Result::kSucceeded);
   // The count stays: it is that of this start.
-  EXPECT_EQ(asked_, (std::vector<Words>{{"g", "alice", "0", "1-0", "1", "1"}}));
+  EXPECT_EQ(eval_.args, (std::vector<Words>{{"g", "alice", "me", "", "1-0", "1", "1", "0"}}));
   EXPECT_EQ(attempts_, (std::vector<std::uint64_t>{1}));
 }
 
-TEST_F(HandlingTest, CountsTheStartOfAnEntryThatWasTakenOverBeforeItStarts) {
+TEST_F(HandlingCallTest, CountsTheStartOfAnEntryThatWasTakenOverBeforeItStarts) {
   auto handling = this->handling();
   EXPECT_EQ(handle(handling, taken_over(3)), Result::kSucceeded);
-  EXPECT_EQ(asked_, (std::vector<Words>{{"g", "alice", "0", "1-0", "3", "4"}}));
+  EXPECT_EQ(eval_.args, (std::vector<Words>{{"g", "alice", "me", "", "1-0", "3", "4", "0"}}));
   EXPECT_EQ(attempts_, (std::vector<std::uint64_t>{4}));
 }
 
-TEST_F(HandlingTest, StartsAnEntryThatWasGivenBackUnstartedForTheFirstTime) {
+TEST_F(HandlingCallTest, StartsAnEntryThatWasGivenBackUnstartedForTheFirstTime) {
   auto handling = this->handling();
   handle(handling, taken_over(0));
   EXPECT_EQ(attempts_, (std::vector<std::uint64_t>{1}));
 }
 
-TEST_F(HandlingTest, DoesNotStartWhatAPeerHas) {
-  answer_ = "*1\r\n:0\r\n";
+TEST_F(HandlingCallTest, DoesNotStartWhatAPeerHas) {
+  answer_ = "*1\r\n*1\r\n:0\r\n";
   auto handling = this->handling();
   EXPECT_EQ(handle(handling, taken_over(1)), Result::kNotOurs);
   EXPECT_TRUE(attempts_.empty());
   EXPECT_EQ(parts_.ledger.size(), 0U);
   EXPECT_EQ(parts_.counters.leases_lost, 1U);
-  EXPECT_EQ(parts_.observer->leases_lost(), (std::vector<StreamId>{{1, 0}}));
-  EXPECT_TRUE(parts_.ledger.take_orphan({1, 0}, parts_.clock.now()).has_value())
-      << "it may come back at any time";
+  EXPECT_EQ(parts_.observer->leases_lost(), (Ids{{1, 0}}));
+  EXPECT_TRUE(is_orphan({1, 0})) << "it may come back at any time";
 }
 
-TEST_F(HandlingTest, HoldsNothingWhereItCouldNotAsk) {
+TEST_F(HandlingCallTest, HandlesFromMemoryWhatIsNoLongerInTheStream) {
+  answer_ = "*1\r\n*1\r\n:2\r\n";
+  std::string value;
+  auto handling = this->handling([&](const Delivery& delivery) {
+    value = delivery.entry.at("f");
+    return Verdict::ack();
+  });
+  EXPECT_EQ(handle(handling, taken_over(2)), Result::kSucceeded);
+  EXPECT_EQ(value, "v");
+  EXPECT_EQ(attempts_, (std::vector<std::uint64_t>{3})) << "it is counted here";
+  EXPECT_EQ(parts_.ledger.take_acks(1).maybe_gone, 1U);
+  EXPECT_EQ(parts_.counters.leases_lost, 0U);
+}
+
+TEST_F(HandlingCallTest, DoesNotStartWhatWasLostWhileItWaitedForItsTurn) {
+  auto handling = this->handling();
+  const Work work = fresh();
+  ASSERT_TRUE(parts_.ledger.lost(work.ticket, 1));
+  EXPECT_EQ(handle(handling, work), Result::kNotOurs);
+  EXPECT_TRUE(attempts_.empty());
+  EXPECT_EQ(parts_.ledger.size(), 0U);
+}
+
+TEST_F(HandlingCallTest, TellsTheLedgerOfTheStartThatTheServerCounts) {
+  Ticket ticket;
+  auto handling = this->handling([&](const Delivery&) {
+    const auto counts = parts_.ledger.counts_of({&ticket, 1});
+    EXPECT_EQ(counts.at(0).second, 4U);
+    EXPECT_FALSE(parts_.ledger.lost(ticket, 3)) << "an answer of before the start";
+    return Verdict::ack();
+  });
+  const Work work = taken_over(3);
+  ticket = work.ticket;
+  EXPECT_EQ(handle(handling, work), Result::kSucceeded);
+}
+
+TEST_F(HandlingCallTest, HoldsNothingWhereItCouldNotAsk) {
   eval_throws_ = true;
   auto handling = this->handling();
   EXPECT_THROW(handle(handling, taken_over(1)), IoError);
   EXPECT_TRUE(attempts_.empty());
   EXPECT_EQ(parts_.ledger.size(), 0U);
-  EXPECT_TRUE(parts_.ledger.take_orphan({1, 0}, parts_.clock.now()).has_value());
+  EXPECT_TRUE(is_orphan({1, 0}));
 
   eval_throws_ = false;
   EXPECT_EQ(handle(handling, fresh({2, 0})), Result::kSucceeded) << "the turn was given back";
 }
 
-TEST_F(HandlingTest, DoesNotStartAnEntryOfAStreamThatIsGone) {
+TEST_F(HandlingCallTest, DoesNotStartAnEntryOfAStreamThatIsGone) {
   auto handling = this->handling();
   const Work work = fresh();
   parts_.ledger.start_over();
   EXPECT_EQ(handle(handling, work), Result::kNotOurs);
   EXPECT_TRUE(attempts_.empty());
-  EXPECT_TRUE(asked_.empty());
+  EXPECT_TRUE(eval_.args.empty());
 }
 
-TEST_F(HandlingTest, TellsOfEachCallBeforeAndAfter) {
+TEST_F(HandlingCallTest, TellsOfEachCallBeforeAndAfter) {
   class Order : public Observer {
    public:
     std::vector<std::string> order;
@@ -202,21 +200,18 @@ TEST_F(HandlingTest, TellsOfEachCallBeforeAndAfter) {
   };
   const auto observer = std::make_shared<Order>();
   const Events events{observer};
-  Handling handling{parts_.config,
-                    [&](const Delivery&) {
+  const Shared shared = parts_.with(events);
+  Handling handling{shared, Handler{[&](const Delivery&) {
                       observer->order.emplace_back("call");
                       throw 42;
-                    },
-                    parts_.ledger,
-                    parts_.counters,
-                    events,
-                    parts_.clock};
+                    }},
+                    [](TimePoint) {}};
   handle(handling, fresh());
   EXPECT_EQ(observer->order,
             (std::vector<std::string>{"delivery 1-0", "call", "threw 1-0", "retry 1-0"}));
 }
 
-TEST_F(HandlingTest, FiresTheStopTokenWhenItIsGivenUpAndNotBefore) {
+TEST_F(HandlingCallTest, FiresTheStopTokenWhenItIsGivenUpAndNotBefore) {
   Handling* self = nullptr;
   std::vector<bool> stopped;
   auto handling = this->handling([&](const Delivery& delivery) {
@@ -232,27 +227,7 @@ TEST_F(HandlingTest, FiresTheStopTokenWhenItIsGivenUpAndNotBefore) {
   EXPECT_EQ(stopped, (std::vector<bool>{false, false, true}));
 }
 
-TEST_F(HandlingTest, HandlesFromMemoryWhatWasTrimmedWhileItWaited) {
-  answer_ = "*1\r\n:2\r\n";
-  auto handling = this->handling();
-  const Work work = taken_over(3);
-  ASSERT_EQ(handle(handling, work), Result::kSucceeded);
-  EXPECT_EQ(attempts_, (std::vector<std::uint64_t>{4}));
-  EXPECT_EQ(parts_.counters.leases_lost, 0U);
-  AckBatch acks;
-  parts_.ledger.finish_into(acks, work.ticket);
-  EXPECT_EQ(acks.maybe_gone, 1U) << "a reaper that drops it meanwhile takes it from nobody";
-}
-
-TEST_F(HandlingTest, LeavesWhatWasTrimmedAndFailsToTheReaper) {
-  answer_ = "*1\r\n:2\r\n";
-  auto handling = this->handling([](const Delivery&) { return Verdict::retry(); });
-  EXPECT_EQ(handle(handling, taken_over(1)), Result::kFailed);
-  EXPECT_EQ(parts_.ledger.size(), 0U);
-  EXPECT_EQ(parts_.counters.failed, 1U);
-}
-
-TEST_F(HandlingTest, CountsTheCallThatEndsWhileItDrainsAndStartsNoOther) {
+TEST_F(HandlingCallTest, CountsTheCallThatEndsWhileItDrainsAndStartsNoOther) {
   Handling* self = nullptr;
   int calls = 0;
   auto handling = this->handling([&](const Delivery& delivery) {
@@ -265,8 +240,11 @@ TEST_F(HandlingTest, CountsTheCallThatEndsWhileItDrainsAndStartsNoOther) {
   EXPECT_EQ(handling.finished_while_draining(), 0U);
   handle(handling, fresh({2, 0}));
   EXPECT_EQ(handling.finished_while_draining(), 1U);
-  EXPECT_EQ(handle(handling, fresh({3, 0})), Handling::Result::kNotStarted);
+  EXPECT_EQ(handle(handling, fresh({3, 0})), Result::kNotStarted);
   EXPECT_EQ(calls, 2);
+  EXPECT_TRUE(parts_.ledger.running().empty());
+  ASSERT_EQ(parts_.ledger.close().size(), 1U) << "it is given back";
+  EXPECT_TRUE(eval_.args.empty()) << "nor is its start counted";
 }
 
 }  // namespace

@@ -4,7 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace millrace::detail {
@@ -15,63 +19,97 @@ using Ids = std::vector<StreamId>;
 
 class IntakeTest : public ::testing::Test {
  protected:
-  static scripts::Taken taken(const Ids& ids, std::vector<std::uint64_t> deliveries,
-                              Ids deleted = {}) {
+  static EntryBatch batch(const Ids& ids) {
     std::vector<OwnedEntry> entries;
     for (const StreamId id : ids) entries.push_back({.id = id, .fields = {{"f", "v"}}});
-    return {.entries = EntryBatch::of(entries),
-            .deliveries = std::move(deliveries),
-            .deleted_ids = std::move(deleted)};
+    return EntryBatch::of(entries);
   }
-  static Ids ids(const std::vector<Work>& batch) {
+  static scripts::Taken taken(const Ids& ids, std::vector<std::uint64_t> deliveries,
+                              Ids deleted = {}, Ids unwritten = {}) {
+    return {.entries = batch(ids),
+            .deliveries = std::move(deliveries),
+            .deleted_ids = std::move(deleted),
+            .unwritten = std::move(unwritten)};
+  }
+  void hold(StreamId id) {
+    Work work = work_of(id, {});
+    ASSERT_TRUE(parts_.ledger.hold(work));
+  }
+  std::vector<Work> started() {
+    std::vector<Work> works;
+    while (auto work = parts_.ledger.next(parts_.clock.now())) works.push_back(*work);
+    return works;
+  }
+  Ids started_ids() {
     Ids ids;
-    for (const Work& work : batch) {
-      EXPECT_EQ(work.ticket.id, work.entry.id());
-      ids.push_back(work.ticket.id);
+    for (const Work& work : started()) ids.push_back(work.entry.id());
+    return ids;
+  }
+  Ids settlements() {
+    Ids ids;
+    for (const Settlement& one : parts_.ledger.take_settlements(100)) {
+      EXPECT_EQ(one.kind, Settlement::Kind::kBury);
+      EXPECT_TRUE(one.trimmed);
+      EXPECT_TRUE(one.work.entry.deleted());
+      EXPECT_EQ(one.reason, "trimmed: deleted from the stream while it was pending");
+      ids.push_back(one.work.ticket.id);
     }
     return ids;
   }
-  /// Runs hold_orphans() where the server says of each entry whether it is still ours.
-  std::vector<Work> orphans(const scripts::Taken& own, const std::string& answer) {
-    const auto eval = [&](const CallSpec&, const Script&, std::span<const std::string_view>,
-                          std::span<const std::string_view> args) {
-      asked_.emplace_back(args.begin(), args.end());
-      if (answer.empty()) throw IoError{"lost"};
-      return resp(answer);
-    };
-    return hold_orphans(parts_.shared, eval, {"s", "g", "alice"}, own);
-  }
 
   Parts parts_;
-  std::vector<Words> asked_;
 };
 
-TEST_F(IntakeTest, HoldsNewEntries) {
-  const auto read = taken({{1, 0}, {2, 0}}, {});
+TEST_F(IntakeTest, QueuesNewEntries) {
   const TimePoint sent_at = parts_.clock.now();
-  const auto batch = hold_new(parts_.shared, read.entries, sent_at);
-  EXPECT_EQ(ids(batch), (Ids{{1, 0}, {2, 0}}));
-  EXPECT_FALSE(batch[0].reclaimed);
-  EXPECT_EQ(batch[0].deliveries, 1U);
-  EXPECT_EQ(batch[0].leased_at, sent_at);
+  EXPECT_EQ(hold_new(parts_.shared, batch({{1, 0}, {2, 0}}), sent_at), 2U);
+  const auto works = started();
+  ASSERT_EQ(works.size(), 2U);
+  EXPECT_EQ(works[0].ticket.id, (StreamId{1, 0}));
+  EXPECT_EQ(works[1].entry.at("f"), "v") << "the payload is kept alive";
+  EXPECT_FALSE(works[0].reclaimed);
+  EXPECT_EQ(works[0].deliveries, 1U);
+  EXPECT_EQ(works[0].leased_at, sent_at);
+  EXPECT_EQ(works[0].lane, std::nullopt);
   EXPECT_EQ(parts_.counters.delivered, 2U);
   EXPECT_EQ(parts_.counters.reclaimed, 0U);
 }
 
 TEST_F(IntakeTest, SkipsNewEntriesThatAreHeld) {
-  parts_.ledger.take({2, 0});
-  const auto read = taken({{1, 0}, {2, 0}, {3, 0}}, {});
-  EXPECT_EQ(ids(hold_new(parts_.shared, read.entries, {})), (Ids{{1, 0}, {3, 0}}));
+  hold({2, 0});
+  EXPECT_EQ(hold_new(parts_.shared, batch({{1, 0}, {2, 0}, {3, 0}}), {}), 2U);
+  EXPECT_EQ(started_ids(), (Ids{{2, 0}, {1, 0}, {3, 0}}));
   EXPECT_EQ(parts_.counters.delivered, 2U);
 }
 
+TEST_F(IntakeTest, GivesEntriesOfOneKeyOneLane) {
+  parts_.config.lane = [](const Entry& entry) { return std::to_string(entry.id().ms % 2); };
+  hold_new(parts_.shared, batch({{1, 0}, {2, 0}, {3, 0}}), {});
+  const auto works = started();
+  ASSERT_EQ(works.size(), 2U) << "3-0 waits for 1-0";
+  EXPECT_TRUE(works[0].lane.has_value());
+  EXPECT_NE(works[0].lane, works[1].lane);
+  hold_taken(parts_.shared, taken({{5, 0}}, {1}), {});
+  EXPECT_TRUE(started().empty()) << "what is taken over waits as well";
+}
+
+TEST_F(IntakeTest, TakesAKeyThatThrowsForNone) {
+  parts_.config.lane = [](const Entry&) -> std::string { throw 42; };
+  hold_new(parts_.shared, batch({{1, 0}, {2, 0}}), {});
+  EXPECT_EQ(started().size(), 2U);
+}
+
 TEST_F(IntakeTest, HoldsWhatWasTakenOverAndTellsOfIt) {
-  const auto page = taken({{1, 0}, {2, 0}}, {4, 0}, {{3, 0}});
-  const auto batch = hold_taken(parts_.shared, page, parts_.clock.now());
-  EXPECT_EQ(ids(batch), (Ids{{1, 0}, {2, 0}}));
-  EXPECT_TRUE(batch[0].reclaimed);
-  EXPECT_EQ(batch[0].deliveries, 4U);
-  EXPECT_EQ(batch[1].deliveries, 0U);
+  const auto held =
+      hold_taken(parts_.shared, taken({{1, 0}, {2, 0}}, {4, 0}, {{3, 0}}), parts_.clock.now());
+  ASSERT_EQ(held.size(), 2U);
+  EXPECT_EQ(held[1].id, (StreamId{2, 0}));
+  const auto works = started();
+  ASSERT_EQ(works.size(), 2U);
+  EXPECT_TRUE(works[0].reclaimed);
+  EXPECT_EQ(works[0].deliveries, 4U);
+  EXPECT_EQ(works[1].deliveries, 0U);
+  EXPECT_EQ(works[0].leased_at, parts_.clock.now());
   EXPECT_EQ(parts_.counters.delivered, 2U);
   EXPECT_EQ(parts_.counters.reclaimed, 2U);
   EXPECT_EQ(parts_.counters.trimmed, 1U);
@@ -80,95 +118,75 @@ TEST_F(IntakeTest, HoldsWhatWasTakenOverAndTellsOfIt) {
 }
 
 TEST_F(IntakeTest, SkipsWhatIsHeldAndKeepsEachCountWithItsEntry) {
-  parts_.ledger.take({1, 0});
-  const auto page = taken({{1, 0}, {2, 0}}, {7, 8});
-  const auto batch = hold_taken(parts_.shared, page, {});
-  ASSERT_EQ(ids(batch), (Ids{{2, 0}}));
-  EXPECT_EQ(batch[0].deliveries, 8U);
+  hold({1, 0});
+  hold_taken(parts_.shared, taken({{1, 0}, {2, 0}}, {7, 8}), {});
+  const auto works = started();
+  ASSERT_EQ(works.size(), 2U);
+  EXPECT_EQ(works[0].deliveries, 1U);
+  EXPECT_EQ(works[1].deliveries, 8U);
   EXPECT_EQ(parts_.observer->reclaimed(), (Ids{{2, 0}}));
 }
 
+TEST_F(IntakeTest, LeavesTheStartToTheCallerWhereItIsHis) {
+  const auto held = hold_taken(parts_.shared, taken({{1, 0}}, {1}), {}, Starter::kCaller);
+  EXPECT_TRUE(started().empty());
+  EXPECT_TRUE(parts_.ledger.start(held.at(0), {}).has_value());
+}
+
 TEST_F(IntakeTest, TellsNobodyOfAnEmptyPage) {
-  parts_.ledger.take({1, 0});
+  hold({1, 0});
   class Silent : public Observer {
     void on_reclaimed(std::span<const StreamId>, std::span<const StreamId>) override {
       ADD_FAILURE() << "there was nothing to tell";
     }
   };
   const Events events{std::make_shared<Silent>()};
-  const Shared shared{.config = parts_.config,
-                      .pool = parts_.pool,
-                      .ledger = parts_.ledger,
-                      .counters = parts_.counters,
-                      .events = events,
-                      .status = parts_.status,
-                      .group = parts_.group,
-                      .gate = parts_.gate,
-                      .clock = parts_.clock};
+  const Shared shared = parts_.with(events);
   hold_taken(shared, taken({{1, 0}}, {1}), {});
   hold_taken(shared, taken({}, {}), {});
 }
 
 TEST_F(IntakeTest, RemembersOfAnEntryThatIsHeldThatItWasTrimmed) {
-  const Ticket ticket = parts_.ledger.take({1, 0}).value();
+  const Work work = running(parts_.ledger, work_of({1, 0}, {}));
   hold_taken(parts_.shared, taken({}, {}, {{1, 0}}), {});
-  parts_.ledger.start(ticket);
-  parts_.ledger.finish(ticket, parts_.clock.now());
+  parts_.ledger.finish(work.ticket, parts_.clock.now());
   EXPECT_EQ(parts_.ledger.take_acks(1).maybe_gone, 1U);
+  EXPECT_EQ(parts_.counters.dead_lettered, 0U) << "it is handled from memory";
 }
 
-TEST_F(IntakeTest, KeepsOrphansFromPeersWithTheCountsTheyHave) {
-  const auto batch = orphans(taken({{1, 0}, {2, 0}}, {3, 1}), "*2\r\n:1\r\n:1\r\n");
-  EXPECT_EQ(ids(batch), (Ids{{1, 0}, {2, 0}}));
-  EXPECT_TRUE(batch[0].reclaimed);
-  EXPECT_EQ(batch[0].deliveries, 3U);
-  EXPECT_EQ(asked_, (std::vector<Words>{{"g", "alice", "0", "1-0", "3", "3", "2-0", "1", "1"}}));
+TEST_F(IntakeTest, CountsTheLettersThatTheServerWroteAndHasTheOthersWritten) {
+  hold_taken(parts_.shared, taken({}, {}, {{1, 0}, {2, 0}, {3, 0}}, {{2, 0}}), {});
+  EXPECT_EQ(parts_.counters.dead_lettered, 2U);
+  EXPECT_EQ(settlements(), (Ids{{2, 0}}));
 }
 
-TEST_F(IntakeTest, LeavesOrphansThatAPeerWasQuickerToTake) {
-  const auto batch = orphans(taken({{1, 0}, {2, 0}}, {1, 1}), "*2\r\n:0\r\n:1\r\n");
-  EXPECT_EQ(ids(batch), (Ids{{2, 0}}));
-  EXPECT_EQ(parts_.ledger.size(), 1U);
-  EXPECT_EQ(parts_.observer->reclaimed(), (Ids{{2, 0}}));
-  EXPECT_EQ(parts_.counters.leases_lost, 0U) << "they were never held";
+TEST_F(IntakeTest, GivesAllLettersOfTrimmedEntriesToASinkButOfThoseThatAreHeld) {
+  parts_.config.letters.sink = [](const DeadLetter&) {};
+  hold({2, 0});
+  hold_taken(parts_.shared, taken({}, {}, {{1, 0}, {2, 0}, {3, 0}}), {});
+  EXPECT_EQ(settlements(), (Ids{{1, 0}, {3, 0}}));
+  EXPECT_EQ(parts_.counters.dead_lettered, 0U) << "not yet";
 }
 
-TEST_F(IntakeTest, HoldsOrphansThatWereTrimmedSinceTheyWereListed) {
-  const auto batch = orphans(taken({{1, 0}, {2, 0}}, {1, 1}), "*2\r\n:2\r\n:1\r\n");
-  EXPECT_EQ(ids(batch), (Ids{{1, 0}, {2, 0}})) << "their payloads had come before";
+TEST_F(IntakeTest, HasNoLettersWrittenWhereThereAreNone) {
+  parts_.config.letters.enabled = false;
+  hold_taken(parts_.shared, taken({}, {}, {{1, 0}}), {});
+  EXPECT_TRUE(settlements().empty());
+  EXPECT_EQ(parts_.counters.dead_lettered, 0U);
+  EXPECT_EQ(parts_.counters.trimmed, 1U);
 }
 
-TEST_F(IntakeTest, LeavesAloneWhatIsHeldAndWhatWasLeft) {
-  parts_.ledger.take({1, 0});
-  const Ticket left = parts_.ledger.take({2, 0}).value();
-  parts_.ledger.start(left);
-  parts_.ledger.leave(left, parts_.clock.now(), 30s);
-  EXPECT_TRUE(orphans(taken({{1, 0}, {2, 0}}, {1, 1}), "").empty());
-  EXPECT_TRUE(asked_.empty()) << "whose idle time is not touched";
-  EXPECT_EQ(parts_.counters.delivered, 0U);
-}
-
-TEST_F(IntakeTest, HoldsNoOrphanWhereTheConnectionIsLost) {
-  EXPECT_THROW(orphans(taken({{1, 0}, {2, 0}}, {1, 1}), ""), IoError);
-  EXPECT_EQ(parts_.ledger.size(), 0U);
-  EXPECT_EQ(orphans(taken({{1, 0}, {2, 0}}, {1, 1}), "*2\r\n:1\r\n:1\r\n").size(), 2U);
-}
-
-TEST_F(IntakeTest, LetsGoOfWhatWasNotStartedWithTheCountOfItsStarts) {
-  const auto read = taken({{1, 0}}, {});
-  const auto page = taken({{2, 0}}, {3});
-  auto batch = hold_new(parts_.shared, read.entries, {});
-  const auto reclaimed = hold_taken(parts_.shared, page, {});
-  batch.insert(batch.end(), reclaimed.begin(), reclaimed.end());
-
-  const auto holds = let_go(parts_.shared, batch);
+TEST_F(IntakeTest, GivesBackWhatWasNotStartedWithTheCountOfItsStarts) {
+  hold_new(parts_.shared, batch({{1, 0}}), {});
+  hold_taken(parts_.shared, taken({{2, 0}}, {3}), {});
+  const auto holds = giving_back(parts_.config, parts_.ledger.close());
   ASSERT_EQ(holds.size(), 2U);
   EXPECT_EQ(holds[0].id, (StreamId{1, 0}));
   EXPECT_EQ(holds[0].expected, 1U);
   EXPECT_EQ(holds[0].next, 0U) << "delivered once, never started";
+  EXPECT_EQ(holds[0].idle, 30s) << "a peer may take it at once";
   EXPECT_EQ(holds[1].expected, 3U);
   EXPECT_EQ(holds[1].next, 3U);
-  EXPECT_EQ(parts_.ledger.size(), 0U);
 }
 
 }  // namespace

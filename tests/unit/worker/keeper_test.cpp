@@ -1,73 +1,16 @@
 #include "worker/keeper.hpp"
 
-#include "support/wait_until.hpp"
-#include "unit/worker/fakes.hpp"
+#include "unit/worker/keeper_fixture.hpp"
 
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <optional>
-#include <thread>
+#include <string>
 
 namespace millrace::detail {
 namespace {
 
 using namespace std::chrono_literals;
 using test::wait_until;
-
-/// A Keeper on a thread of its own, against connections that a function makes.
-class KeeperTest : public ::testing::Test {
- protected:
-  ~KeeperTest() override { end(); }
-
-  std::unique_ptr<Connection> connect(const std::stop_token& stop) {
-    ++connects_;
-    if (stop.stop_requested()) throw Interrupted{};
-    if (refuses_) throw ConnectError{"cannot connect"};
-    return std::make_unique<ScriptedConnection>([this](const Words& words) -> std::string {
-      if (words[0] == "XACK") acked_ += words.size() - 3;
-      if (words[0] == "CLIENT" && words[1] == "UNBLOCK") {
-        if (++unblocks_ < needed_unblocks_) return ":0\r\n";  // the read is still on its way
-        visit_.reset();
-        return ":1\r\n";
-      }
-      if (words[0] == "EVALSHA") return "*2\r\n:1\r\n:0\r\n";
-      return words[0] == "XACK" ? ":" + std::to_string(words.size() - 3) + "\r\n" : "-ERR no\r\n";
-    });
-  }
-
-  void start() {
-    parts_.config.min_idle = 1h;  // so that nothing wakes it but what it is told
-    thread_ = std::thread{[this] { keeper_.run(stop_.get_token()); }};
-  }
-  void end() {
-    stop_.request_stop();
-    keeper_.reader_ended(true);
-    if (thread_.joinable()) thread_.join();
-  }
-  void finish(std::uint64_t from, std::uint64_t to) {
-    for (std::uint64_t i = from; i <= to; ++i) {
-      const Ticket ticket = parts_.ledger.take({i, 0}).value();
-      parts_.ledger.start(ticket);
-      const auto due = parts_.ledger.finish(ticket, Clock::system().now());
-      if (due) keeper_.wake(*due);
-    }
-  }
-
-  std::atomic<int> connects_{0};
-  std::atomic<bool> refuses_{false};
-  std::atomic<std::size_t> acked_{0};
-  std::atomic<int> unblocks_{0};
-  std::atomic<int> needed_unblocks_{1};
-  Parts parts_{[this](const std::stop_token& stop) { return connect(stop); }, &Clock::system()};
-  std::optional<ReadGate::Visit> visit_;
-  Handling handling_{parts_.config,   [](const Delivery&) {}, parts_.ledger,
-                     parts_.counters, parts_.events,          Clock::system()};
-  Reader reader_{parts_.shared, handling_, [](TimePoint) {}};
-  Keeper keeper_{parts_.shared, reader_};
-  std::stop_source stop_;
-  std::thread thread_;
-};
 
 TEST_F(KeeperTest, SendsAcknowledgementsThatNobodyElseSends) {
   start();
@@ -90,7 +33,7 @@ TEST_F(KeeperTest, SendsThemWhenItCanConnectAgain) {
   EXPECT_EQ(parts_.observer->lines().size(), 1U) << "a fault is said once";
 }
 
-TEST_F(KeeperTest, SendsTheLastOnesWhenTheReaderHasEnded) {
+TEST_F(KeeperTest, SendsTheLastOnesWhenNobodyWorksAnyMore) {
   start();
   ASSERT_TRUE(wait_until([&] { return connects_ == 1; }));
   finish(1, 3);
@@ -125,7 +68,7 @@ TEST_F(KeeperTest, EndsAlthoughItNeverConnected) {
   finish(1, 2);
   ASSERT_TRUE(wait_until([&] { return connects_ >= 1; }));
   stop_.request_stop();
-  keeper_.reader_ended(false);
+  keeper_.work_ended(false);
   thread_.join();
   EXPECT_EQ(acked_, 0U);
   EXPECT_EQ(parts_.ledger.take_acks(9).ids.size(), 2U) << "none is forgotten on the way";
@@ -133,7 +76,7 @@ TEST_F(KeeperTest, EndsAlthoughItNeverConnected) {
 }
 
 TEST_F(KeeperTest, ConnectsForNothingAtItsEndWhereThereIsNothingToDo) {
-  keeper_.reader_ended(false);
+  keeper_.work_ended(false);
   keeper_.run(stop_.get_token());
   EXPECT_EQ(connects_, 0);
 }

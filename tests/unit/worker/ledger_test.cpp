@@ -1,6 +1,6 @@
 #include "worker/ledger.hpp"
 
-#include "support/manual_clock.hpp"
+#include "unit/worker/ledger_fixture.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,61 +8,43 @@ namespace millrace::detail {
 namespace {
 
 using namespace std::chrono_literals;
-using Ids = std::vector<StreamId>;
-
-class LedgerTest : public ::testing::Test {
- protected:
-  Ticket queued(StreamId id) { return ledger_.take(id).value(); }
-  Ticket running(StreamId id) {
-    const Ticket ticket = queued(id);
-    EXPECT_TRUE(ledger_.start(ticket));
-    return ticket;
-  }
-  Ticket done(StreamId id) {
-    const Ticket ticket = running(id);
-    ledger_.finish(ticket, clock_.now());
-    return ticket;
-  }
-
-  test::ManualClock clock_;
-  Ledger ledger_;
-};
-
 TEST_F(LedgerTest, HoldsAnEntryOnce) {
-  const auto ticket = ledger_.take({1, 0});
-  ASSERT_TRUE(ticket.has_value());
-  EXPECT_EQ(ticket->id, (StreamId{1, 0}));
-  EXPECT_EQ(ledger_.take({1, 0}), std::nullopt);
-  EXPECT_TRUE(ledger_.take({1, 1}).has_value());
+  Work work = entry({1, 0});
+  ASSERT_TRUE(ledger_.hold(work));
+  EXPECT_EQ(work.ticket.id, (StreamId{1, 0}));
+  EXPECT_FALSE(ledger_.hold(work));
+  EXPECT_FALSE(ledger_.reserve(work));
+  EXPECT_TRUE(can_be_held({1, 1}));
   EXPECT_EQ(ledger_.size(), 2U);
+  EXPECT_EQ(started(), (Ids{{1, 0}, {1, 1}})) << "each once";
 }
 
 TEST_F(LedgerTest, SkipsAnEntryInEveryStateUntilItsAcknowledgementIsAnswered) {
-  const Ticket ticket = running({1, 0});
-  EXPECT_EQ(ledger_.take({1, 0}), std::nullopt) << "running";
+  const Ticket ticket = running({1, 0}).ticket;
+  EXPECT_FALSE(can_be_held({1, 0})) << "running";
   ledger_.finish(ticket, clock_.now());
-  EXPECT_EQ(ledger_.take({1, 0}), std::nullopt) << "done";
+  EXPECT_FALSE(can_be_held({1, 0})) << "done";
   const AckBatch acks = ledger_.take_acks(10);
-  EXPECT_EQ(ledger_.take({1, 0}), std::nullopt) << "being acknowledged";
+  EXPECT_FALSE(can_be_held({1, 0})) << "being acknowledged";
   ledger_.settle(acks, false);
-  EXPECT_EQ(ledger_.take({1, 0}), std::nullopt) << "to be acknowledged again";
+  EXPECT_FALSE(can_be_held({1, 0})) << "to be acknowledged again";
   ledger_.settle(ledger_.take_acks(10), true);
   EXPECT_EQ(ledger_.size(), 0U);
-  EXPECT_TRUE(ledger_.take({1, 0}).has_value());
+  EXPECT_TRUE(can_be_held({1, 0}));
 }
 
 TEST_F(LedgerTest, StartsAnEntryOnce) {
   const Ticket ticket = queued({1, 0});
-  EXPECT_TRUE(ledger_.start(ticket));
-  EXPECT_FALSE(ledger_.start(ticket));
+  EXPECT_TRUE(ledger_.start(ticket, {}));
+  EXPECT_FALSE(ledger_.start(ticket, {}));
   ledger_.finish(ticket, clock_.now());
-  EXPECT_FALSE(ledger_.start(ticket));
+  EXPECT_FALSE(ledger_.start(ticket, {}));
 }
 
 TEST_F(LedgerTest, DoesNotStartOrFinishWhatItDoesNotHold) {
   const Ticket ticket = queued({1, 0});
-  ledger_.give_up(ticket);
-  EXPECT_FALSE(ledger_.start(ticket));
+  ledger_.drop(ticket);
+  EXPECT_FALSE(ledger_.start(ticket, {}));
   EXPECT_EQ(ledger_.finish(ticket, clock_.now()), std::nullopt);
   EXPECT_EQ(ledger_.size(), 0U);
   EXPECT_TRUE(ledger_.take_acks(10).ids.empty());
@@ -77,10 +59,10 @@ TEST_F(LedgerTest, DoesNotFinishWhatWasNotStarted) {
 }
 
 TEST_F(LedgerTest, GivesUpAnEntryInAnyState) {
-  ledger_.give_up(queued({1, 0}));
-  ledger_.give_up(running({2, 0}));
+  ledger_.drop(queued({1, 0}));
+  ledger_.drop(running({2, 0}).ticket);
   const Ticket waiting = done({3, 0});
-  ledger_.give_up(waiting);
+  ledger_.drop(waiting);
   EXPECT_EQ(ledger_.size(), 0U);
   EXPECT_TRUE(ledger_.take_acks(10).ids.empty()) << "nor is it acknowledged";
   EXPECT_EQ(ledger_.acks_due_at(), std::nullopt);
@@ -96,16 +78,17 @@ TEST_F(LedgerTest, KnowsWhatRunsInOrder) {
 TEST_F(LedgerTest, SaysWhenTheFirstAcknowledgementIsDue) {
   EXPECT_EQ(ledger_.acks_due_at(), std::nullopt);
   const TimePoint first = clock_.now();
-  EXPECT_EQ(ledger_.finish(running({1, 0}), clock_.now()), first + Ledger::kAckDelay);
+  EXPECT_EQ(ledger_.finish(running({1, 0}).ticket, clock_.now()), first + Ledger::kAckDelay);
   clock_.advance(3ms);
-  EXPECT_EQ(ledger_.finish(running({2, 0}), clock_.now()), std::nullopt) << "nothing changes";
+  EXPECT_EQ(ledger_.finish(running({2, 0}).ticket, clock_.now()), std::nullopt)
+      << "nothing changes";
   EXPECT_EQ(ledger_.acks_due_at(), first + Ledger::kAckDelay);
 }
 
 TEST_F(LedgerTest, HasAFullBatchDueAtOnce) {
   for (std::uint64_t i = 1; i < Ledger::kAckBatch; ++i) done({i, 0});
   EXPECT_GT(ledger_.acks_due_at(), clock_.now());
-  EXPECT_EQ(ledger_.finish(running({Ledger::kAckBatch, 0}), clock_.now()), clock_.now());
+  EXPECT_EQ(ledger_.finish(running({Ledger::kAckBatch, 0}).ticket, clock_.now()), clock_.now());
   EXPECT_LE(ledger_.acks_due_at(), clock_.now());
 }
 
@@ -154,7 +137,7 @@ TEST_F(LedgerTest, KnowsWhichAcknowledgementsMayFindNothing) {
   EXPECT_EQ(again.maybe_gone, 1U) << "1-0 was sent before";
 
   AckBatch rest;
-  const Ticket trimmed = running({5, 0});
+  const Ticket trimmed = running({5, 0}).ticket;
   ledger_.note_trimmed(Ids{{5, 0}});
   ledger_.finish_into(rest, trimmed);
   EXPECT_EQ(rest.maybe_gone, 1U) << "5-0 was trimmed while it was held";
@@ -162,50 +145,47 @@ TEST_F(LedgerTest, KnowsWhichAcknowledgementsMayFindNothing) {
 
 TEST_F(LedgerTest, AddsToTheAcknowledgementsOfWhoeverSendsThemItself) {
   AckBatch acks;
-  ledger_.finish_into(acks, running({1, 0}));
-  ledger_.finish_into(acks, running({2, 0}));
+  ledger_.finish_into(acks, running({1, 0}).ticket);
+  ledger_.finish_into(acks, running({2, 0}).ticket);
   EXPECT_EQ(acks.ids, (Ids{{1, 0}, {2, 0}}));
   EXPECT_EQ(ledger_.acks_due_at(), std::nullopt) << "nobody else sends them";
-  EXPECT_EQ(ledger_.take({1, 0}), std::nullopt);
+  EXPECT_FALSE(can_be_held({1, 0}));
   ledger_.settle(acks, true);
   EXPECT_EQ(ledger_.size(), 0U);
 }
 
 TEST_F(LedgerTest, HasThemWaitIfTheyCouldNotBeSent) {
   AckBatch acks;
-  ledger_.finish_into(acks, running({1, 0}));
+  ledger_.finish_into(acks, running({1, 0}).ticket);
   ledger_.settle(acks, false);
   EXPECT_EQ(ledger_.take_acks(10).ids, (Ids{{1, 0}}));
 }
 
 TEST_F(LedgerTest, TakesWhatItLeftForNoOrphanUntilItIsDue) {
-  ledger_.leave(running({1, 0}), clock_.now(), 30s);
+  ledger_.leave(running({1, 0}).ticket, clock_.now());
   EXPECT_EQ(ledger_.size(), 0U);
   clock_.advance(29'999ms);
-  EXPECT_EQ(ledger_.take_orphan({1, 0}, clock_.now()), std::nullopt);
-  EXPECT_TRUE(ledger_.take_orphan({2, 0}, clock_.now()).has_value());
+  EXPECT_FALSE(is_orphan({1, 0}));
+  EXPECT_TRUE(is_orphan({2, 0}));
   clock_.advance(1ms);
-  EXPECT_TRUE(ledger_.take_orphan({1, 0}, clock_.now()).has_value());
-  EXPECT_EQ(ledger_.take_orphan({1, 0}, clock_.now()), std::nullopt) << "it is held now";
+  EXPECT_TRUE(is_orphan({1, 0}));
 }
 
 TEST_F(LedgerTest, TakesWhatItLeftAsSoonAsTheServerSaysThatItIsIdle) {
-  ledger_.leave(running({1, 0}), clock_.now(), 30s);
-  const auto ticket = ledger_.take({1, 0});
-  ASSERT_TRUE(ticket.has_value());
-  EXPECT_TRUE(ledger_.start(*ticket));
+  ledger_.leave(running({1, 0}).ticket, clock_.now());
+  EXPECT_TRUE(ledger_.start(queued({1, 0}), {}));
 }
 
 TEST_F(LedgerTest, CountsTheTimeOfAnEntryThatWasLeftAgainFromTheLastTime) {
-  ledger_.leave(running({1, 0}), clock_.now(), 30s);
-  ledger_.leave(running({2, 0}), clock_.now(), 30s);
+  ledger_.leave(running({1, 0}).ticket, clock_.now());
+  ledger_.leave(running({2, 0}).ticket, clock_.now());
   clock_.advance(20s);
-  ledger_.leave(running({1, 0}), clock_.now(), 30s);
+  ledger_.leave(running({1, 0}).ticket, clock_.now());
   clock_.advance(10s);
-  EXPECT_TRUE(ledger_.take_orphan({2, 0}, clock_.now()).has_value());
-  EXPECT_EQ(ledger_.take_orphan({1, 0}, clock_.now()), std::nullopt);
+  EXPECT_TRUE(is_orphan({2, 0}));
+  EXPECT_FALSE(is_orphan({1, 0}));
   clock_.advance(20s);
-  EXPECT_TRUE(ledger_.take_orphan({1, 0}, clock_.now()).has_value());
+  EXPECT_TRUE(is_orphan({1, 0}));
 }
 
 TEST_F(LedgerTest, ForgetsEverythingWhenTheStreamIsMadeNew) {
@@ -215,17 +195,17 @@ TEST_F(LedgerTest, ForgetsEverythingWhenTheStreamIsMadeNew) {
   done({4, 0});
   const AckBatch acks = ledger_.take_acks(1);
   ledger_.settle(acks, false);
-  ledger_.leave(running({5, 0}), clock_.now(), 30s);
+  ledger_.leave(running({5, 0}).ticket, clock_.now());
   ledger_.start_over();
   EXPECT_EQ(ledger_.size(), 0U);
   EXPECT_FALSE(ledger_.acks_failing());
   EXPECT_EQ(ledger_.acks_due_at(), std::nullopt);
-  EXPECT_TRUE(ledger_.take_orphan({5, 0}, clock_.now()).has_value());
+  EXPECT_TRUE(is_orphan({5, 0}));
 }
 
 TEST_F(LedgerTest, LetsNoTicketOfAnOldStreamTouchAnEntryOfTheNewOne) {
   const Ticket waits = queued({1, 0});
-  const Ticket runs = running({2, 0});
+  const Ticket runs = running({2, 0}).ticket;
   done({3, 0});
   const AckBatch acks = ledger_.take_acks(10);
   ledger_.start_over();
@@ -233,13 +213,13 @@ TEST_F(LedgerTest, LetsNoTicketOfAnOldStreamTouchAnEntryOfTheNewOne) {
   running({2, 0});
   done({3, 0});
 
-  EXPECT_FALSE(ledger_.start(waits));
+  EXPECT_FALSE(ledger_.start(waits, {}));
   EXPECT_EQ(ledger_.finish(runs, clock_.now()), std::nullopt);
   AckBatch mine;
   ledger_.finish_into(mine, runs);
   EXPECT_TRUE(mine.ids.empty());
-  ledger_.give_up(waits);
-  ledger_.leave(runs, clock_.now(), 30s);
+  ledger_.drop(waits);
+  ledger_.leave(runs, clock_.now());
   ledger_.settle(acks, true);
   ledger_.settle(acks, false);
   EXPECT_EQ(ledger_.size(), 3U);
@@ -250,9 +230,9 @@ TEST_F(LedgerTest, LetsNoTicketOfAnOldStreamTouchAnEntryOfTheNewOne) {
 
 TEST_F(LedgerTest, DropsTheAcknowledgementsOfAnOldStreamFromABatchThatGoesOn) {
   AckBatch acks;
-  ledger_.finish_into(acks, running({1, 0}));
+  ledger_.finish_into(acks, running({1, 0}).ticket);
   ledger_.start_over();
-  ledger_.finish_into(acks, running({2, 0}));
+  ledger_.finish_into(acks, running({2, 0}).ticket);
   EXPECT_EQ(acks.ids, (Ids{{2, 0}}));
   ledger_.settle(acks, true);
   EXPECT_EQ(ledger_.size(), 0U);

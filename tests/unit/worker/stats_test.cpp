@@ -13,30 +13,35 @@ TEST(WorkerCounters, BecomeStatsOneForOne) {
   count(counters.delivered, 10);
   count(counters.succeeded, 2);
   count(counters.failed, 3);
+  count(counters.retried, 13);
+  count(counters.dead_lettered, 14);
   count(counters.reclaimed, 4);
   count(counters.released, 5);
   count(counters.leases_lost, 6);
   count(counters.trimmed, 7);
   count(counters.connections, 9);
-  const WorkerStats stats = counters.snapshot(11);
+  const WorkerStats stats = counters.snapshot(11, 12);
   EXPECT_EQ(stats.delivered, 10U);
   EXPECT_EQ(stats.succeeded, 2U);
   EXPECT_EQ(stats.failed, 3U);
+  EXPECT_EQ(stats.retried, 13U);
+  EXPECT_EQ(stats.dead_lettered, 14U);
   EXPECT_EQ(stats.reclaimed, 4U);
   EXPECT_EQ(stats.released, 5U);
   EXPECT_EQ(stats.leases_lost, 6U);
   EXPECT_EQ(stats.trimmed, 7U);
   EXPECT_EQ(stats.reconnects, 8U) << "the first connection is none";
   EXPECT_EQ(stats.in_flight, 11U);
+  EXPECT_EQ(stats.queued_bytes, 12U);
 }
 
 TEST(WorkerCounters, HaveNoReconnectsBeforeTheFirstConnection) {
   Counters counters;
-  EXPECT_EQ(counters.snapshot(0).reconnects, 0U);
+  EXPECT_EQ(counters.snapshot(0, 0).reconnects, 0U);
   count(counters.connections);
-  EXPECT_EQ(counters.snapshot(0).reconnects, 0U);
+  EXPECT_EQ(counters.snapshot(0, 0).reconnects, 0U);
   count(counters.connections);
-  EXPECT_EQ(counters.snapshot(0).reconnects, 1U);
+  EXPECT_EQ(counters.snapshot(0, 0).reconnects, 1U);
 }
 
 TEST(WorkerCounters, MissNothingFromManyThreads) {
@@ -48,7 +53,7 @@ TEST(WorkerCounters, MissNothingFromManyThreads) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(counters.snapshot(0).delivered, 4'000U);
+  EXPECT_EQ(counters.snapshot(0, 0).delivered, 4'000U);
 }
 
 }  // namespace

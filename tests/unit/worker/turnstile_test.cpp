@@ -1,5 +1,6 @@
 #include "worker/turnstile.hpp"
 
+#include "support/sleeping.hpp"
 #include "support/wait_until.hpp"
 
 #include <gtest/gtest.h>
@@ -7,7 +8,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <thread>
@@ -36,11 +36,25 @@ TEST(Turnstile, LetsOneThroughAtATime) {
   EXPECT_EQ(most, 1);
 }
 
-/// True once the thread sleeps: having nothing else to wait for, it waits in the turnstile.
-bool sleeps(pid_t thread) {
-  std::ifstream file{"/proc/self/task/" + std::to_string(thread) + "/stat"};
-  std::string number, name, state;
-  return file >> number >> name >> state && state == "S";
+TEST(Turnstile, LetsSoManyThroughAtATimeAndNoMore) {
+  Turnstile turnstile{2};
+  std::atomic<int> inside{0};
+  const auto go_through = [&] {
+    const Turnstile::Pass pass{turnstile};
+    ++inside;
+  };
+  std::optional<Turnstile::Pass> first{std::in_place, turnstile};
+  std::optional<Turnstile::Pass> second{std::in_place, turnstile};
+  std::atomic<pid_t> waiting{0};
+  std::thread third{[&] {
+    waiting = gettid();
+    go_through();
+  }};
+  EXPECT_TRUE(test::wait_until([&] { return waiting != 0 && test::sleeps(waiting); }));
+  EXPECT_EQ(inside, 0);
+  second.reset();
+  third.join();
+  EXPECT_EQ(inside, 1) << "although the first is inside yet";
 }
 
 TEST(Turnstile, LetsAWaiterThroughBeforeOneThatComesBackAtOnce) {
@@ -53,7 +67,7 @@ TEST(Turnstile, LetsAWaiterThroughBeforeOneThatComesBackAtOnce) {
     const Turnstile::Pass pass{turnstile};
     order.emplace_back("waits");
   }};
-  EXPECT_TRUE(test::wait_until([&] { return waiting != 0 && sleeps(waiting); }));
+  EXPECT_TRUE(test::wait_until([&] { return waiting != 0 && test::sleeps(waiting); }));
   first.reset();
   {
     const Turnstile::Pass again{turnstile};
