@@ -26,11 +26,10 @@ bool Group::open(Connection& connection) {
 void Group::observe(Connection& connection, std::optional<TimePoint> deadline) {
   try {
     const auto info = stream_info(connection, deadline);
-    // A stream without a group, or that counts less than before, is not the one that had ours: by
-    // its count it would pass for it.
-    if (!info || info->groups == 0) return;
     std::lock_guard lock{mutex_};
-    entries_added_ = std::max(entries_added_, info->entries_added);
+    // A stream that counts less than before is not the one that had our group: by its own count it
+    // would pass for it.
+    if (info) entries_added_ = std::max(entries_added_, info->entries_added);
   } catch (const PermissionError&) {  // NOLINT(bugprone-empty-catch): then nobody knows
   }
 }
