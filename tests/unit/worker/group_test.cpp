@@ -374,17 +374,6 @@ TEST_F(GroupTest, TakesARecordThatSaysNothingForNone) {
   }
 }
 
-TEST_F(GroupTest, IsReadWhereAPeerMadeItAlthoughWeMayNot) {
-  given_read_to({3, 0});
-  lose_the_group();
-  stream_.group = StreamId{3, 0};
-  stream_.refusal = "-NOPERM no\r\n";
-  const Group::Remade remade = group_.remake(connection_);
-  EXPECT_FALSE(remade.created);
-  EXPECT_FALSE(remade.another_stream);
-  EXPECT_EQ(remade.position, (StreamId{3, 0}));
-}
-
 TEST_F(GroupTest, ForgetsTheOldStreamOnceItIsMadeInANewOne) {
   given_read_to({4, 0});
   stream_.become({{1, 0}});
