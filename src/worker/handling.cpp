@@ -48,7 +48,7 @@ std::vector<Handling::Result> Handling::handle(std::span<const Work> works, scri
         for (const Work& work : some) shared_.ledger.put_back(work.ticket);
       } else if (!company.is_inside()) {
         try_again(works[done], after(shared_.clock.now(), config_.retry_backoff),
-                  works[done].deliveries);
+                  works[done].deliveries, std::nullopt);
       } else {
         const auto attempts = prepare(some, done, eval, results);
         if (!attempts.empty()) call(attempts, results, acks);
@@ -227,14 +227,21 @@ Handling::Result Handling::fail(const Attempt& attempt, const Verdict& verdict,
   count(shared_.counters.retried);
   const Milliseconds delay =
       verdict.kind() == Verdict::Kind::kRetryAfter ? verdict.delay() : backoff(attempt.number);
-  try_again(attempt.work, after(shared_.clock.now(), delay), attempt.number);
+  try_again(attempt.work, after(shared_.clock.now(), delay), attempt.number,
+            std::chrono::system_clock::now());
   return Result::kFailed;
 }
 
-void Handling::try_again(const Work& work, TimePoint due, std::uint64_t attempts) {
-  if (!work.lane) return park(work, due, attempts);
+void Handling::try_again(const Work& work, TimePoint due, std::uint64_t attempts,
+                         std::optional<WallTime> failed) {
   // What is parked has left its lane: others would overtake it.
-  shared_.ledger.rest(work.ticket, due, std::chrono::system_clock::now());
+  if (work.lane) return shared_.ledger.rest(work.ticket, due, failed);
+  shared_.ledger.fail({.kind = Settlement::Kind::kPark,
+                       .work = work,
+                       .due = due,
+                       .attempts = attempts,
+                       .failed = failed});
+  due_(shared_.clock.now());
 }
 
 void Handling::bury(const Work& work, std::uint64_t attempts, std::string reason) {
@@ -242,15 +249,6 @@ void Handling::bury(const Work& work, std::uint64_t attempts, std::string reason
                        .work = work,
                        .attempts = attempts,
                        .reason = std::move(reason),
-                       .failed = std::chrono::system_clock::now()});
-  due_(shared_.clock.now());
-}
-
-void Handling::park(const Work& work, TimePoint due, std::uint64_t attempts) {
-  shared_.ledger.fail({.kind = Settlement::Kind::kPark,
-                       .work = work,
-                       .due = due,
-                       .attempts = attempts,
                        .failed = std::chrono::system_clock::now()});
   due_(shared_.clock.now());
 }

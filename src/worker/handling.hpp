@@ -132,8 +132,9 @@ class Handling {
                   std::string_view what, AckBatch* acks);
   Result fail(const Attempt& attempt, const Verdict& verdict, std::string_view what);
   void bury(const Work& work, std::uint64_t attempts, std::string reason);
-  void try_again(const Work& work, TimePoint due, std::uint64_t attempts);
-  void park(const Work& work, TimePoint due, std::uint64_t attempts);
+  /// `failed`: when; none where it was put off without a call.
+  void try_again(const Work& work, TimePoint due, std::uint64_t attempts,
+                 std::optional<WallTime> failed);
   Milliseconds backoff(std::uint64_t attempt) const;
   Delivery delivery_of(const Attempt& attempt, Call* call) const;
 

@@ -56,7 +56,7 @@ struct Settlement {
   TimePoint due{};
   std::uint64_t attempts = 0;
   std::string reason{};
-  WallTime failed{};
+  std::optional<WallTime> failed{};
   bool letter_written = false;  ///< Only its acknowledgement is missing.
   bool trimmed = false;         ///< It has left the pending list with its payload: no owner to ask.
 };
@@ -145,7 +145,7 @@ class Ledger {
   /// `acks`, to which it is added.
   void finish_into(AckBatch& acks, const Ticket& ticket);
   /// Failed: retried where it is when it is due, with its lane waiting.
-  void rest(const Ticket& ticket, TimePoint due, WallTime failed);
+  void rest(const Ticket& ticket, TimePoint due, std::optional<WallTime> failed);
   /// Failed, with this to be done. Nothing if its lease is lost: then it is a peer's.
   void fail(Settlement&& settlement);
   /// Given up: not held any more, and no orphan until it has been idle for `min_idle`.

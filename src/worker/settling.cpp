@@ -144,6 +144,17 @@ void Settling::write_large(Server server, const Settlement& burial) {
   std::vector<Field> fields;
   for (std::size_t i = 0; i + 1 < head.size(); i += 2) fields.emplace_back(head[i], head[i + 1]);
   std::optional<Error> refused;
+  if (const auto limit = shared_.config.letters.max_length) {
+    const PipelineResult length = server.pipeline(
+        {.command = "XLEN", .key = key},
+        [&](RequestBuffer& request) { commands::xlen(request, key); },
+        [&](std::size_t /*index*/, Reply reply) {
+          if (decode::count(reply.root()) < *limit) return;
+          refused = ServerError{"the stream of dead letters has reached its limit", "FULL"};
+        });
+    if (length.error) length.error->raise();
+    if (refused) refused->raise();
+  }
   const PipelineResult result = server.pipeline(
       {.command = "XADD (dead letter)", .key = key},
       [&](RequestBuffer& request) {

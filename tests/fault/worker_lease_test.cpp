@@ -216,7 +216,8 @@ TEST_F(WorkerMinIdle, MustBeThatOfTheOthers) {
   ConsumerWorker peer{stream(), other, [](const Delivery&) {}};
   peer.start();
   ASSERT_TRUE(wait_until([&] { return peer.state() == WorkerState::kFailed; }));
-  EXPECT_THAT(peer.failure()->what(), ::testing::HasSubstr("min_idle of 3600000 ms, this one of 2000"));
+  EXPECT_THAT(peer.failure()->what(),
+              ::testing::HasSubstr("min_idle of 3600000 ms, this one of 2000"));
   EXPECT_EQ(worker.state(), WorkerState::kRunning);
 }
 

@@ -188,7 +188,8 @@ TEST_F(WorkerReaping, BringsBackWhatAHandlerThrewAtAfterItsPause) {
     ASSERT_EQ(calls.size(), 2U) << id;
     EXPECT_EQ(calls[1].attempt, 2U) << id;
     EXPECT_TRUE(calls[1].reclaimed) << id;
-    EXPECT_GE(starts.at(id.ms) - appended, kMinIdle / 2) << id << ": the longest pause, with jitter";
+    EXPECT_GE(starts.at(id.ms) - appended, kMinIdle / 2)
+        << id << ": the longest pause, with jitter";
   }
   EXPECT_EQ(worker.stats().failed, 3U);
   EXPECT_THAT(heard().exceptions(),

@@ -33,8 +33,7 @@ TEST_F(KeeperLeaseTest, RenewsAllThatIsHeldAgainAndAgain) {
   open();
   start();
   ASSERT_TRUE(wait_until([&] { return renewals() >= 3; }));
-  EXPECT_EQ(ran("hold").at(0),
-            (Words{"g", "alice", "me", "3600000", "1-0", "1", "1", "0"}));
+  EXPECT_EQ(ran("hold").at(0), (Words{"g", "alice", "me", "3600000", "1-0", "1", "1", "0"}));
   EXPECT_TRUE(wait_until(
       [&] { return parts_.ledger.next_expiry() > work.leased_at + Milliseconds{30'000}; }));
   EXPECT_TRUE(wait_until([&] { return parts_.group.renewed_at() > work.leased_at; }));
@@ -254,8 +253,8 @@ class KeeperStaleTest : public KeeperTest {
  protected:
   static std::string consumer(const std::string& name, int pending, int idle_ms) {
     return "*6\r\n$4\r\nname\r\n$" + std::to_string(name.size()) + "\r\n" + name +
-           "\r\n$7\r\npending\r\n:" + std::to_string(pending) + "\r\n$4\r\nidle\r\n:" +
-           std::to_string(idle_ms) + "\r\n";
+           "\r\n$7\r\npending\r\n:" + std::to_string(pending) +
+           "\r\n$4\r\nidle\r\n:" + std::to_string(idle_ms) + "\r\n";
   }
 };
 

@@ -41,7 +41,7 @@ class LedgerTest : public ::testing::Test {
     return ticket;
   }
   void rest(const Work& work, Milliseconds pause) {
-    ledger_.rest(work.ticket, clock_.now() + pause, {});
+    ledger_.rest(work.ticket, clock_.now() + pause, WallTime{});
   }
   void parked(const Work& work, Milliseconds pause) {
     ledger_.fail({.kind = Settlement::Kind::kPark, .work = work, .due = clock_.now() + pause});

@@ -1,0 +1,118 @@
+#include "worker/ledger.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace millrace::detail {
+
+std::vector<Settlement> Ledger::take_settlements(std::size_t limit) {
+  std::lock_guard lock{mutex_};
+  std::vector<Settlement> some;
+  while (!settlements_.empty() && some.size() < limit) {
+    some.push_back(std::move(settlements_.front()));
+    settlements_.pop_front();
+    if (const Held* held = find(some.back().work.ticket, State::kSettling)) {
+      some.back().work = held->work;  // its count, and its lease
+    }
+  }
+  return some;
+}
+
+void Ledger::settled(const Settlement& settlement, bool ours) {
+  std::lock_guard lock{mutex_};
+  const Ticket& ticket = settlement.work.ticket;
+  const Held* const held = find(ticket, State::kSettling);
+  if (held == nullptr) return;
+  if (ours && settlement.kind == Settlement::Kind::kPark) {
+    parked_[ticket.id] = {.deliveries = held->work.deliveries,
+                          .due = settlement.due,
+                          .first_failed = held->work.first_failed};
+    parked_by_due_.insert({settlement.due, ticket.id});
+  }
+  erase(held_.find(ticket.id));
+}
+
+void Ledger::unsettled(Settlement&& settlement) {
+  std::lock_guard lock{mutex_};
+  if (settlement.work.ticket.making != making_) return;
+  if (!settlement.trimmed && find(settlement.work.ticket, State::kSettling) == nullptr) return;
+  settlements_.push_back(std::move(settlement));
+}
+
+std::size_t Ledger::settlements() const {
+  std::lock_guard lock{mutex_};
+  return settlements_.size();
+}
+
+void Ledger::rest_in_memory(const Settlement& settlement) {
+  std::lock_guard lock{mutex_};
+  Held* const held = find(settlement.work.ticket, State::kSettling);
+  if (held == nullptr) return;
+  held->state = State::kResting;
+  held->maybe_gone = true;
+  held->work.reclaimed = true;
+  held->until = settlement.due;
+  resting_.insert({settlement.due, settlement.work.ticket.id});
+  changed_.notify_all();
+}
+
+void Ledger::add_settlement(Settlement&& settlement) {
+  std::lock_guard lock{mutex_};
+  settlement.work.ticket.making = making_;
+  settlements_.push_back(std::move(settlement));
+}
+
+AckBatch Ledger::take_acks(std::size_t limit) {
+  std::lock_guard lock{mutex_};
+  AckBatch acks{.making = making_};
+  const auto end = waiting_.begin() + static_cast<std::ptrdiff_t>(std::min(limit, waiting_.size()));
+  acks.ids.reserve(std::min(limit, waiting_.size()));
+  for (auto at = waiting_.begin(); at != end; ++at) {
+    start_acking(acks, at->id, held_[at->id]);
+  }
+  waiting_.erase(waiting_.begin(), end);
+  return acks;
+}
+
+void Ledger::settle(const AckBatch& acks, bool acknowledged) {
+  if (acks.ids.empty()) return;
+  std::lock_guard lock{mutex_};
+  if (acks.making != making_) return;
+  acks_failing_ = !acknowledged;
+  std::vector<Waiting> again;
+  for (const StreamId id : acks.ids) {
+    const auto found = held_.find(id);
+    if (found == held_.end() || found->second.state != State::kAcking) continue;
+    if (acknowledged) {
+      erase(found);
+    } else {
+      found->second.state = State::kDone;
+      found->second.maybe_gone = true;
+      again.push_back({id, TimePoint::min()});  // it has waited long enough already
+    }
+  }
+  waiting_.insert(waiting_.begin(), again.begin(), again.end());
+  changed_.notify_all();
+}
+
+std::optional<TimePoint> Ledger::acks_due_at() const {
+  std::lock_guard lock{mutex_};
+  if (waiting_.empty()) return std::nullopt;
+  if (waiting_.size() >= kAckBatch) return TimePoint::min();
+  return waiting_.front().since + kAckDelay;
+}
+
+bool Ledger::acks_failing() const {
+  std::lock_guard lock{mutex_};
+  return acks_failing_;
+}
+
+void Ledger::note_trimmed(std::span<const StreamId> ids) {
+  std::lock_guard lock{mutex_};
+  for (const StreamId id : ids) {
+    if (const auto found = held_.find(id); found != held_.end()) found->second.maybe_gone = true;
+    forget_parked_locked(id);
+  }
+}
+
+}  // namespace millrace::detail
