@@ -36,7 +36,7 @@ void Ledger::renewed(const Ticket& ticket, TimePoint sent_at) {
 }
 
 bool Ledger::lost(const Ticket& ticket, std::uint64_t deliveries) {
-  std::stop_source call{std::nostopstate};
+  std::optional<std::stop_source> call;
   bool is_news = true;
   {
     std::lock_guard lock{mutex_};
@@ -52,9 +52,9 @@ bool Ledger::lost(const Ticket& ticket, std::uint64_t deliveries) {
     }
     held->lost = true;
     is_news = !held->expired && !held->overdue;
-    if (held->call) call = *held->call;
+    call = held->call;
   }
-  call.request_stop();  // what it sets off must not find the lock held
+  if (call) call->request_stop();  // what it sets off must not find the lock held
   return is_news;
 }
 

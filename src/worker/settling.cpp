@@ -64,6 +64,7 @@ void Settling::park(Server server, std::vector<Settlement> parks) {
   if (parks.empty()) return;
   const TimePoint now = shared_.clock.now();
   std::vector<scripts::Hold> holds;
+  holds.reserve(parks.size());
   for (const Settlement& one : parks) {
     holds.push_back({.id = one.work.ticket.id,
                      .expected = one.work.deliveries,
