@@ -71,8 +71,8 @@ struct WorkerOptions {
   /// worker tries for ever.
   std::chrono::milliseconds reconnect_min{100}, reconnect_max{5'000};
   /// Entries for which it returns the same are handled one after another, in the order of the
-  /// stream, within this worker; a retry holds back its own key alone. Called on the reading
-  /// thread; one that throws stands for no key. None: no order.
+  /// stream, within this worker; a retry holds back its own key alone. Called by those who read or
+  /// reap; one that throws stands for no key. None: no order.
   std::function<std::string(const Entry&)> key{};
   std::shared_ptr<Observer> observer{};  ///< Hears what happens. None: nobody does.
   /// How long one handler call may take, more than 0: then Delivery::stop fires, and the entry's
@@ -162,7 +162,8 @@ class MILLRACE_EXPORT ConsumerWorker {
 
   /// Takes over and handles, now and on the caller's thread, what has been idle for `min_idle`.
   /// Safe beside the loop: its calls of the handler count towards `concurrency`. Works without
-  /// start(). Refused from a handler, from an Observer as stop() is, and after stop.
+  /// start(): then leases are not renewed, so what it takes must be handled within `min_idle`.
+  /// Refused from a handler, from an Observer as stop() is, and after stop.
   ReapReport reap_idle_pending();
 
   /// Waits until the worker reads, for up to `timeout`; false if it does not by then, or has ended.

@@ -47,7 +47,7 @@ struct DeadLetterOptions {
   /// letter loses an event.
   std::optional<std::uint64_t> max_length{};
   /// Takes letters in place of a stream: the entry is acknowledged when it returns, and tried again
-  /// if it throws. Called from the worker's own threads.
+  /// if it throws. Called on the thread that renews leases, so it must be quick.
   std::function<void(const DeadLetter&)> sink{};
 };
 
@@ -68,8 +68,8 @@ class MILLRACE_EXPORT DeadLetters {
   std::uint64_t count() const;
 
   /// Appends the entry to its stream again, with a new id, for all groups; then the letter goes, in
-  /// one script. False: there is no such letter. A payload of more than 3,900 fields is appended
-  /// first, and a lost connection can leave it there twice.
+  /// one script. False: there is no such letter of this stream, or it has no payload. A payload of
+  /// more than 3,900 fields is appended first, and a lost connection can leave it there twice.
   bool redrive(StreamId letter) const;
 
   /// What became of an entry that was to be brought back for its group alone.

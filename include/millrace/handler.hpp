@@ -105,15 +105,15 @@ struct Delivery {
   /// `max_handler_time` has passed; or the deadline of ConsumerWorker::stop has.
   std::stop_token stop{};
   std::string_view stream{}, group{}, consumer{};
-  detail::Call* call = nullptr;  ///< The worker's own.
+  detail::Call* call = nullptr;  ///< The worker's own; gone when the handler returns.
 
-  /// Gives the handler `time` from now on, where `max_handler_time` would end it before. False: the
-  /// lease is lost, or there is no worker (in a test of a handler).
+  /// For the handler, while it runs: gives it `time` from now on, where `max_handler_time` would
+  /// end it before. False: the lease is lost, or there is no worker (in a test of a handler).
   MILLRACE_EXPORT bool extend(std::chrono::milliseconds time) const;
 
-  /// Lets another thread finish this call, later: what the handler returns is not looked at. The
-  /// entry stays held and leased. Once a call; without a worker, or the second time, what it
-  /// returns does nothing.
+  /// For the handler, while it runs: lets another thread finish this call, later. What the handler
+  /// returns is not looked at. The entry stays held and leased. Once a call; without a worker, or
+  /// the second time, what it returns does nothing.
   MILLRACE_EXPORT Completion defer() const;
 };
 

@@ -54,7 +54,7 @@ class Observer {
   /// Right before and right after each handler call, on its thread.
   virtual void on_delivery(const Delivery& /*delivery*/) {}
   virtual void on_verdict(const Delivery& /*delivery*/, const Verdict& /*verdict*/) {}
-  /// The handler threw; `what` is the exception's text. on_verdict follows, with retry.
+  /// The handler threw; `what` is the exception's text. on_verdict follows.
   virtual void on_handler_exception(const Delivery& /*delivery*/, std::string_view /*what*/) {}
 
   /// Acknowledged; `pending` of them were still pending (the others are counted as leases lost).

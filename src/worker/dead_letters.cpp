@@ -82,7 +82,7 @@ std::optional<DeadLetter> DeadLetters::find(StreamId letter) const {
 
 bool DeadLetters::redrive(StreamId letter) const {
   const auto found = find(letter);
-  if (!found) return false;
+  if (!found || found->stream != source_.key() || found->fields.empty()) return false;
   if (found->fields.size() > detail::scripts::kMostFields) {
     source_.add(found->fields);
     return letters_.erase({letter}) == 1;
@@ -100,7 +100,7 @@ bool DeadLetters::redrive(StreamId letter) const {
 
 DeadLetters::Redriven DeadLetters::redrive_to_group(StreamId letter) const {
   const auto found = find(letter);
-  if (!found) return Redriven::kNoLetter;
+  if (!found || found->stream != source_.key()) return Redriven::kNoLetter;
   const std::array keys{std::string_view{source_.key()}, std::string_view{letters_.key()}};
   const auto id = letter.to_string();
   const auto entry_id = found->entry_id.to_string();

@@ -16,7 +16,7 @@ namespace {
 
 /// The start that comes next, as the server's count will have it.
 std::uint64_t next_start(const Work& work) noexcept {
-  return work.reclaimed ? work.deliveries + 1 : work.deliveries;
+  return work.reclaimed && !work.start_counted ? work.deliveries + 1 : work.deliveries;
 }
 
 }  // namespace
@@ -44,7 +44,7 @@ std::vector<Handling::Result> Handling::handle(std::span<const Work> works, scri
       const Company::Pass company{shared_.company,
                                   alone ? Company::Pass::Wish::kAlone : Company::Pass::Wish::kAny};
       // The turn may have been long in coming.
-      if (draining_.load(std::memory_order_relaxed)) {
+      if (is_draining()) {
         for (const Work& work : some) shared_.ledger.put_back(work.ticket);
       } else if (!company.is_inside()) {
         try_again(works[done], after(shared_.clock.now(), config_.retry_backoff),
@@ -56,7 +56,6 @@ std::vector<Handling::Result> Handling::handle(std::span<const Work> works, scri
       done = end;
     }
   } catch (...) {
-    // prepare() has let go of its own.
     for (std::size_t i = done; i < works.size(); ++i) shared_.ledger.drop(works[i].ticket);
     throw;
   }
@@ -73,7 +72,7 @@ std::vector<Handling::Attempt> Handling::prepare(std::span<const Work> works, st
   for (std::size_t i = 0; i < works.size(); ++i) {
     const Work& work = works[i];
     Result& result = results[first + i];
-    if (config_.letters.enabled && work.reclaimed && work.deliveries >= config_.max_deliveries) {
+    if (config_.letters.enabled && next_start(work) > config_.max_deliveries) {
       bury(work, work.deliveries,
            fmt::format("its handler was started {} times and did not succeed", work.deliveries));
       result = Result::kFailed;
@@ -89,7 +88,9 @@ std::vector<Handling::Attempt> Handling::prepare(std::span<const Work> works, st
     attempts.push_back({.work = work, .number = next_start(work), .index = first + i});
   }
   std::vector<bool> is_gone(attempts.size());
-  for (const std::size_t i : held) shared_.ledger.starting(attempts[i].work.ticket);
+  for (const std::size_t i : held) {
+    shared_.ledger.starting(attempts[i].work.ticket, attempts[i].number);
+  }
   const auto found =
       holds.empty() ? std::vector<scripts::Holding>{} : scripts::hold(eval, config_, holds);
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -111,6 +112,7 @@ std::vector<Handling::Attempt> Handling::prepare(std::span<const Work> works, st
   const TimePoint until = config_.max_handler_time
                               ? after(shared_.clock.now(), *config_.max_handler_time)
                               : TimePoint::max();
+  if (config_.max_handler_time) due_(until);
   for (std::size_t i = 0; i < attempts.size(); ++i) {
     if (is_gone[i]) continue;
     const auto stop = shared_.ledger.begin_call(attempts[i].work.ticket, until);
@@ -193,8 +195,14 @@ void Handling::call(std::span<const Attempt> attempts, std::span<Result> results
 Handling::Result Handling::conclude(const Attempt& attempt, const Delivery& delivery,
                                     const Verdict& verdict, std::string_view what, AckBatch* acks) {
   shared_.events.tell([&](Observer& observer) { observer.on_verdict(delivery, verdict); });
-  if (draining_.load(std::memory_order_relaxed)) finished_.fetch_add(1, std::memory_order_relaxed);
+  if (is_draining()) finished_.fetch_add(1, std::memory_order_relaxed);
   const Ticket& ticket = attempt.work.ticket;
+  struct Told {
+    const Handling& handling;
+    ~Told() {  // the keeper waits for the last of them
+      if (handling.is_draining()) handling.due_(handling.shared_.clock.now());
+    }
+  } const told{*this};
   switch (verdict.kind()) {
     case Verdict::Kind::kAck:
       break;

@@ -41,10 +41,8 @@ class Door {
       handling = handling_;
       ++inside_;
     }
+    const Leaving leaving{*this};
     use(*handling);
-    std::lock_guard lock{mutex_};
-    --inside_;
-    left_.notify_all();
   }
 
   void close() {
@@ -54,6 +52,18 @@ class Door {
   }
 
  private:
+  struct Leaving {
+    explicit Leaving(Door& left) : door{left} {}
+    Leaving(const Leaving&) = delete;
+    Leaving& operator=(const Leaving&) = delete;
+    ~Leaving() {
+      std::lock_guard lock{door.mutex_};
+      --door.inside_;
+      door.left_.notify_all();
+    }
+    Door& door;
+  };
+
   std::mutex mutex_;
   std::condition_variable left_;
   Handling* handling_;
@@ -78,7 +88,10 @@ class Handling {
         turnstile_{config_.concurrency} {}
   Handling(const Handling&) = delete;
   Handling& operator=(const Handling&) = delete;
-  ~Handling() { door_->close(); }
+  ~Handling() { close(); }
+
+  /// From here on completions do nothing. Before what they reach goes.
+  void close() { door_->close(); }
 
   enum class Result : std::uint8_t {
     kSucceeded,   ///< Acknowledged next.
@@ -123,6 +136,7 @@ class Handling {
     std::stop_token stop{};
   };
 
+  bool is_draining() const noexcept { return draining_.load(std::memory_order_relaxed); }
   bool is_last(const Work& work) const noexcept;
   std::vector<Attempt> prepare(std::span<const Work> works, std::size_t first, scripts::Eval eval,
                                std::span<Result> results);

@@ -1,5 +1,6 @@
 #include "worker/intake.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <span>
@@ -44,7 +45,7 @@ std::size_t hold_new(const Shared& shared, EntryBatch&& entries, TimePoint sent_
 }
 
 std::vector<Ticket> hold_taken(const Shared& shared, scripts::Taken&& taken, TimePoint sent_at,
-                               Starter starter) {
+                               std::span<const StreamId> held_before, Starter starter) {
   const auto batch = std::make_shared<const EntryBatch>(std::move(taken.entries));
   std::vector<Ticket> held;
   std::vector<StreamId> ids;
@@ -66,7 +67,9 @@ std::vector<Ticket> hold_taken(const Shared& shared, scripts::Taken&& taken, Tim
   if (shared.config.letters.enabled) {
     // A sink takes all of them but what is held; a stream has those that the script could write.
     std::vector<StreamId> unheld = taken.deleted_ids;
-    std::erase_if(unheld, [&](StreamId id) { return shared.ledger.holds(id); });
+    std::erase_if(unheld, [&](StreamId id) {
+      return std::find(held_before.begin(), held_before.end(), id) != held_before.end();
+    });
     const bool has_sink = !shared.config.letters.to_stream();
     add_unwritten(shared, has_sink ? unheld : taken.unwritten);
     if (!has_sink) count(shared.counters.dead_lettered, unheld.size() - taken.unwritten.size());
@@ -85,9 +88,11 @@ std::vector<scripts::Hold> giving_back(const WorkerConfig& config, const std::ve
   holds.reserve(works.size());
   for (const Work& work : works) {
     // What was delivered for the first time and never started has had no start.
+    const std::uint64_t starts =
+        work.reclaimed ? work.deliveries - (work.start_counted ? 1 : 0) : 0;
     holds.push_back({.id = work.ticket.id,
                      .expected = work.deliveries,
-                     .next = work.reclaimed ? work.deliveries : 0,
+                     .next = starts,
                      .idle = config.min_idle});
   }
   return holds;

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace millrace::detail {
@@ -22,8 +23,10 @@ enum class Starter : bool {
 
 /// Holds the entries of a page that was taken over, and tells of them. Those that are held already
 /// are left out: they come back wherever they are listed, and are being seen to. Dead letters that
-/// could not be written are settled later. Returns what is held now.
+/// could not be written are settled later; `held` was held when the page was asked for. Returns
+/// what is held now.
 std::vector<Ticket> hold_taken(const Shared& shared, scripts::Taken&& taken, TimePoint sent_at,
+                               std::span<const StreamId> held = {},
                                Starter starter = Starter::kAnybody);
 
 /// How to give back what was not started: with the count of its starts.

@@ -52,7 +52,7 @@ TimePoint Keeper::in_time() const {
   // one that began meanwhile.
   const auto longest = std::min(shared_.pool.options().command_timeout,
                                 std::max(shared_.config.min_idle / 3, kShortestPatience));
-  return std::min(after(shared_.clock.now(), longest), shared_.ledger.next_expiry());
+  return after(shared_.clock.now(), longest);
 }
 
 Reply Keeper::eval(const CallSpec& spec, const Script& script,
@@ -69,7 +69,7 @@ void Keeper::run(const std::stop_token& stop) {
     {
       std::unique_lock lock{mutex_};
       due_ = next_due();
-      const auto has_work = [this] { return woken_ || work_ended_; };
+      const auto has_work = [this] { return woken_; };
       if (is_stopping_) {
         changed_.wait_until(lock, due_, has_work);
       } else {
@@ -113,8 +113,8 @@ void Keeper::abandon() {
 
 TimePoint Keeper::next_due() const {
   if (is_stopping_ && is_cut_off_ && shared_.ledger.running().empty()) return TimePoint::max();
-  if (!is_open_ && shared_.group.is_open()) return TimePoint::min();
   TimePoint due = std::min(renew_at_, stale_at_);
+  if (!is_open_ && shared_.group.is_open()) due = TimePoint::min();
   if (const auto acks = shared_.ledger.acks_due_at()) due = std::min(due, *acks);
   if (shared_.ledger.settlements() > 0) due = std::min(due, settle_at_);
   // Our own clock goes on where the server cannot be reached.
@@ -147,6 +147,8 @@ void Keeper::tick() {
     return;
   } catch (const Error& error) {
     note(error);
+    // What it leads to is no master any more, or not sane.
+    if (remedy_for(error) == Remedy::kReconnect) connection_.reset();
   } catch (const std::exception& error) {
     note(ProtocolError{error.what()});
   }
@@ -224,11 +226,12 @@ void Keeper::park_again() {
 
 void Keeper::settle() {
   if (shared_.ledger.settlements() == 0) return;
-  with_server([this](Server server) { settling_.settle(server); });
+  // Leases come first: what takes longer than to the next renewal goes on after it.
+  with_server([this](Server server) { settling_.settle(server, renew_at_); });
   is_cut_off_ = false;
   settle_at_ = TimePoint{};
   if (const auto& refusal = settling_.refusal()) {
-    note(*refusal);
+    report(*refusal);  // no failure of the worker: the letter waits
     settle_at_ = shared_.clock.now() + kBuryAgain;
   }
 }
@@ -282,6 +285,10 @@ Connection& Keeper::connection() {
 
 void Keeper::note(const Error& error) {
   if (remedy_for(error) == Remedy::kFail) return others_.fail(error);
+  report(error);
+}
+
+void Keeper::report(const Error& error) {
   if (const auto line = faults_.report(error, shared_.clock.now())) {
     shared_.events.log(Observer::LogLevel::kWarning, *line);
   }
@@ -312,8 +319,22 @@ void Keeper::end_read() {
 }
 
 void Keeper::gather_unstarted() {
-  const auto holds = giving_back(shared_.config, shared_.ledger.close());
+  auto works = shared_.ledger.close();
+  const auto holds = giving_back(shared_.config, works);
   unstarted_.insert(unstarted_.end(), holds.begin(), holds.end());
+  for (Work& work : works) unstarted_works_.insert_or_assign(work.ticket.id, std::move(work));
+}
+
+void Keeper::bury_trimmed(StreamId id) {
+  if (!shared_.config.letters.enabled) return;
+  Work& work = unstarted_works_.at(id);
+  const std::uint64_t attempts = work.reclaimed ? work.deliveries : 0;
+  shared_.ledger.add_settlement({.kind = Settlement::Kind::kBury,
+                                 .work = std::move(work),
+                                 .attempts = attempts,
+                                 .reason = "trimmed: deleted from the stream while it was held",
+                                 .failed = std::chrono::system_clock::now(),
+                                 .trimmed = true});
 }
 
 void Keeper::release() {
@@ -324,6 +345,8 @@ void Keeper::release() {
   const std::size_t before = released_.size();
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (found[i] == scripts::Holding::kOurs) released_.push_back(unstarted[i].id);
+    // Nobody else will ever have it.
+    if (found[i] == scripts::Holding::kTrimmed) bury_trimmed(unstarted[i].id);
   }
   count(shared_.counters.released, released_.size() - before);
 }
@@ -335,7 +358,7 @@ void Keeper::finish() {
     if (!is_cut_off_) release();
     while (shared_.ledger.acks_due_at()) send_acks();
     if (!was_connected_ || is_cut_off_) return;
-    with_server([this](Server server) { settling_.settle(server); });
+    with_server([this](Server server) { settling_.settle(server, TimePoint::max()); });
     scripts::leave([this](auto&&... args) { return eval(args...); }, shared_.config);
   } catch (const std::exception& error) {
     // What could not be acknowledged is delivered again.

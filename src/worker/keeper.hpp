@@ -9,6 +9,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -71,6 +72,7 @@ class Keeper {
   void remove_stale_consumers();
   void end_read();
   void gather_unstarted();
+  void bury_trimmed(StreamId id);
   void release();
   void finish();
   Connection& connection();
@@ -78,6 +80,7 @@ class Keeper {
   Reply eval(const CallSpec& spec, const Script& script, std::span<const std::string_view> keys,
              std::span<const std::string_view> args);
   void note(const Error& error);
+  void report(const Error& error);
   template <typename Use>
   void with_server(Use&& use);
 
@@ -96,6 +99,7 @@ class Keeper {
   TimePoint settle_at_{};  // Later than now where the last dead letter was refused.
   TimePoint stale_at_{};
   std::vector<scripts::Hold> unstarted_;  // to be given back
+  std::map<StreamId, Work> unstarted_works_;
   std::vector<StreamId> released_;
 
   mutable std::mutex mutex_;

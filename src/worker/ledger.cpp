@@ -25,6 +25,10 @@ bool Ledger::hold(Work& work, bool queue) {
     forget_parked_locked(work.ticket.id);
   }
   left_.erase(work.ticket.id);
+  if (const auto doubt = starts_in_doubt_.find(work.ticket.id); doubt != starts_in_doubt_.end()) {
+    work.start_counted = doubt->second == work.deliveries;
+    starts_in_doubt_.erase(doubt);
+  }
 
   Held& held = at->second;
   held.work = work;
@@ -97,6 +101,7 @@ bool Ledger::can_start(const Held& held) const {
 Work Ledger::run(Held& held) {
   held.state = State::kRunning;
   held.until = TimePoint::max();
+  held.overdue = false;
   --queued_;
   if (held.work.lane) lanes_[*held.work.lane].busy = true;
   return held.work;
@@ -130,8 +135,8 @@ std::optional<Work> Ledger::next(TimePoint now) {
 std::optional<Work> Ledger::wait_for_next(const std::stop_token& stop, const Clock& clock) {
   std::unique_lock lock{mutex_};
   for (;;) {
-    if (auto work = pop(clock.now())) return work;
     if (closed_ || stop.stop_requested()) return std::nullopt;
+    if (auto work = pop(clock.now())) return work;
     const TimePoint rested = resting_.empty() ? TimePoint::max() : resting_.begin()->first;
     const auto has_changed = [&] {
       const bool rests_for_less = !resting_.empty() && resting_.begin()->first < rested;
@@ -149,7 +154,7 @@ std::optional<Work> Ledger::start(const Ticket& ticket, const std::stop_token& s
   std::unique_lock lock{mutex_};
   const auto is_settled = [&] {
     const Held* const held = find(ticket, State::kQueued);
-    return held == nullptr || can_start(*held) || closed_;
+    return held == nullptr || can_start(*held) || is_behind_a_resting_one(*held) || closed_;
   };
   changed_.wait(lock, stop, is_settled);
   Held* const held = find(ticket, State::kQueued);
@@ -157,17 +162,35 @@ std::optional<Work> Ledger::start(const Ticket& ticket, const std::stop_token& s
   return run(*held);
 }
 
+std::optional<Work> Ledger::try_start(const Ticket& ticket) {
+  std::lock_guard lock{mutex_};
+  Held* const held = find(ticket, State::kQueued);
+  if (held == nullptr || closed_ || !can_start(*held)) return std::nullopt;
+  return run(*held);
+}
+
+bool Ledger::is_behind_a_resting_one(const Held& held) const {
+  if (!held.work.lane) return false;
+  const StreamId head = *lanes_.at(*held.work.lane).entries.begin();
+  return held_.at(head).state == State::kResting;
+}
+
 std::optional<std::stop_token> Ledger::begin_call(const Ticket& ticket, TimePoint until) {
   std::lock_guard lock{mutex_};
   Held* const held = find(ticket, State::kRunning);
   if (held == nullptr || held->lost) return std::nullopt;
   held->until = until;
-  return held->call.emplace().get_token();
+  held->call.emplace();
+  if (calls_stopped_) held->call->request_stop();  // nobody has the token yet
+  return held->call->get_token();
 }
 
-void Ledger::starting(const Ticket& ticket) {
+void Ledger::starting(const Ticket& ticket, std::uint64_t deliveries) {
   std::lock_guard lock{mutex_};
-  if (Held* const held = find(ticket, State::kRunning)) held->starting = true;
+  Held* const held = find(ticket, State::kRunning);
+  if (held == nullptr) return;
+  held->starting = true;
+  if (deliveries != held->work.deliveries) starts_in_doubt_[ticket.id] = deliveries;
 }
 
 void Ledger::started(const Ticket& ticket, TimePoint sent_at, std::uint64_t deliveries) {
@@ -175,6 +198,9 @@ void Ledger::started(const Ticket& ticket, TimePoint sent_at, std::uint64_t deli
   Held* const held = find(ticket, State::kRunning);
   if (held == nullptr) return;
   held->starting = false;
+  held->expired = false;
+  held->work.start_counted = false;
+  starts_in_doubt_.erase(ticket.id);
   held->work.leased_at = std::max(held->work.leased_at, sent_at);
   held->work.deliveries = deliveries;
 }

@@ -40,6 +40,7 @@ struct Work {
   std::shared_ptr<const EntryBatch> batch{};  ///< Keeps `entry` alive.
   std::uint64_t deliveries = 1;               ///< As the server counts them now.
   bool reclaimed = false;
+  bool start_counted = false;  ///< The start that comes next is in the server's count already.
   TimePoint leased_at{};  ///< When the request was sent that delivered, took over or renewed it.
   std::optional<std::size_t> lane{};  ///< Entries of one lane are handled in order, one by one.
   std::optional<WallTime> first_failed{};
@@ -57,8 +58,7 @@ struct Settlement {
   std::uint64_t attempts = 0;
   std::string reason{};
   std::optional<WallTime> failed{};
-  bool letter_written = false;  ///< Only its acknowledgement is missing.
-  bool trimmed = false;         ///< It has left the pending list with its payload: no owner to ask.
+  bool trimmed = false;  ///< It has left the pending list with its payload: no owner to ask.
 };
 
 /// Acknowledgements on their way to the server.
@@ -121,14 +121,18 @@ class Ledger {
   std::optional<Work> next(TimePoint now);
   /// The same, and waits for one. nullopt: closed, or `stop`.
   std::optional<Work> wait_for_next(const std::stop_token& stop, const Clock& clock);
-  /// A reserved one, as soon as its lane is free. nullopt: it is not held any more, or `stop`.
+  /// A reserved one, as soon as its lane is free. nullopt: it is not held any more, or it is
+  /// behind one that rests, or `stop`.
   std::optional<Work> start(const Ticket& ticket, const std::stop_token& stop);
+  /// A reserved one, if its lane is free.
+  std::optional<Work> try_start(const Ticket& ticket);
 
   /// Its handler is about to be called, with this token: it fires when the lease is lost, when
   /// `until` has passed, or by stop_calls(). nullopt: it is not held any more.
   std::optional<std::stop_token> begin_call(const Ticket& ticket, TimePoint until);
-  /// The server is about to be told of its start, which changes its count there.
-  void starting(const Ticket& ticket);
+  /// The server is about to be told of its start, which changes its count there to `deliveries`. If
+  /// the reply is lost, the entry may come back with that count, and no start more.
+  void starting(const Ticket& ticket, std::uint64_t deliveries);
   /// It has been told.
   void started(const Ticket& ticket, TimePoint sent_at, std::uint64_t deliveries);
   /// Gives its handler until then. False: it has lost its lease.
@@ -202,8 +206,10 @@ class Ledger {
   /// All parked entries, and when they are due.
   std::vector<std::pair<Pending, TimePoint>> parked() const;
   void forget_parked(StreamId id);
-  /// When the next parked or resting entry is due. TimePoint::max(): none.
-  TimePoint next_retry() const;
+  /// Queues what has rested. When the next parked or resting entry is due; TimePoint::max(): none.
+  TimePoint next_retry(TimePoint now);
+  /// Has those that rest in their lanes parked: for a worker that has nobody to wake them.
+  void park_resting();
 
   /// How many pending entries the server should know under our name.
   std::size_t known_pending(TimePoint now);
@@ -218,7 +224,8 @@ class Ledger {
   void start_over();
 
   std::vector<StreamId> running() const;
-  std::vector<StreamId> held_ids() const;
+  /// Up to `limit` of them.
+  std::vector<StreamId> held_ids(std::size_t limit) const;
   bool holds(StreamId id) const;
   std::size_t size() const;
   std::size_t queued_bytes() const;
@@ -269,6 +276,7 @@ class Ledger {
   };
 
   bool hold(Work& work, bool queue);
+  bool is_behind_a_resting_one(const Held& held) const;
   Held* find(const Ticket& ticket);
   Held* find(const Ticket& ticket, State state);
   std::optional<Work> pop(TimePoint now);
@@ -302,6 +310,8 @@ class Ledger {
   std::unordered_map<StreamId, TimePoint> left_;  // until when
   std::deque<Left> left_in_order_;                // one that was left again is there again
   bool acks_failing_ = false;
+  bool calls_stopped_ = false;
+  std::unordered_map<StreamId, std::uint64_t> starts_in_doubt_;  // with the count they may have
 };
 
 }  // namespace millrace::detail

@@ -69,7 +69,8 @@ std::vector<StreamId> Ledger::expire(TimePoint now) {
       const bool takes_too_long = held.state == State::kRunning && held.until <= now;
       if (held.expired || held.overdue || held.lost) continue;
       if (!has_no_lease && !takes_too_long) continue;
-      if (held.state == State::kQueued) dropped.push_back(id);
+      // What has left the stream is nowhere but here.
+      if (held.state == State::kQueued && !held.maybe_gone) dropped.push_back(id);
       if (held.state == State::kRunning) {
         (takes_too_long ? held.overdue : held.expired) = true;
         if (held.call) calls.push_back(*held.call);
@@ -88,7 +89,8 @@ TimePoint Ledger::next_expiry() const {
   TimePoint next = TimePoint::max();
   for (const auto& [id, held] : held_) {
     if (held.expired || held.overdue || held.lost) continue;
-    if (held.state != State::kQueued && held.state != State::kRunning) continue;
+    const bool is_queued = held.state == State::kQueued && !held.maybe_gone;
+    if (!is_queued && held.state != State::kRunning) continue;
     next = std::min(next, held.work.leased_at + limits_.min_idle);
     if (held.state == State::kRunning) next = std::min(next, held.until);
   }
@@ -99,6 +101,7 @@ void Ledger::stop_calls() {
   std::vector<std::stop_source> calls;
   {
     std::lock_guard lock{mutex_};
+    calls_stopped_ = true;
     for (const auto& [id, held] : held_) {
       if (held.call) calls.push_back(*held.call);
     }
@@ -139,12 +142,34 @@ void Ledger::forget_parked_locked(StreamId id) {
   parked_.erase(parked);
 }
 
-TimePoint Ledger::next_retry() const {
+TimePoint Ledger::next_retry(TimePoint now) {
   std::lock_guard lock{mutex_};
+  if (!resting_.empty() && resting_.begin()->first <= now) {
+    wake_rested(now);
+    changed_.notify_all();
+  }
   TimePoint next = TimePoint::max();
   if (!parked_by_due_.empty()) next = parked_by_due_.begin()->first;
   if (!resting_.empty()) next = std::min(next, resting_.begin()->first);
   return next;
+}
+
+void Ledger::park_resting() {
+  std::lock_guard lock{mutex_};
+  for (const auto& [due, id] : std::exchange(resting_, {})) {
+    Held& held = held_.at(id);
+    if (held.maybe_gone) {  // there is nothing in the stream to wait in
+      resting_.insert({due, id});
+      continue;
+    }
+    held.state = State::kSettling;
+    leave_lane(held);
+    settlements_.push_back({.kind = Settlement::Kind::kPark,
+                            .work = held.work,
+                            .due = due,
+                            .attempts = held.work.deliveries,
+                            .failed = held.work.first_failed});
+  }
 }
 
 std::size_t Ledger::known_pending(TimePoint now) {
@@ -200,6 +225,7 @@ void Ledger::start_over() {
     settlements_.clear();
     parked_.clear();
     parked_by_due_.clear();
+    starts_in_doubt_.clear();
     left_.clear();
     left_in_order_.clear();
     acks_failing_ = false;
@@ -218,11 +244,14 @@ std::vector<StreamId> Ledger::running() const {
   return ids;
 }
 
-std::vector<StreamId> Ledger::held_ids() const {
+std::vector<StreamId> Ledger::held_ids(std::size_t limit) const {
   std::lock_guard lock{mutex_};
   std::vector<StreamId> ids;
-  ids.reserve(held_.size());
-  for (const auto& [id, held] : held_) ids.push_back(id);
+  ids.reserve(std::min(limit, held_.size()));
+  for (const auto& [id, held] : held_) {
+    if (ids.size() == limit) break;
+    ids.push_back(id);
+  }
   return ids;
 }
 

@@ -26,11 +26,13 @@ constexpr Milliseconds kBlockWhileHandling{500};
 
 }  // namespace
 
-Reader::Reader(const Shared& shared, Handling& handling, std::function<void(TimePoint)> due)
+Reader::Reader(const Shared& shared, Handling& handling, std::function<void(TimePoint)> due,
+               std::function<void(const Error&)> fail)
     : shared_{shared},
       config_{shared.config},
       handling_{handling},
       due_{std::move(due)},
+      fail_{std::move(fail)},
       page_size_{std::min(config_.prefetch, scripts::kMostIds)},
       backoff_{config_.reconnect_min, config_.reconnect_max} {}
 
@@ -156,7 +158,10 @@ scripts::Taken Reader::retake(std::span<const Pending> pending) {
       return scripts::retake([this](auto&&... args) { return eval(args...); }, config_, pending);
     });
   } catch (const TimeoutError&) {
-    if (pending.size() == 1) stuck_ = pending.front();
+    // The first time it may be the network.
+    const auto alone = pending.size() == 1 ? std::optional{pending.front().id} : std::nullopt;
+    if (alone && alone == slow_) stuck_ = pending.front();
+    slow_ = stuck_ ? std::nullopt : alone;
     throw;
   }
 }
@@ -185,6 +190,7 @@ scripts::Taken Reader::in_page(FunctionRef<scripts::Taken(std::size_t)> ask) {
   try {
     scripts::Taken page = ask(page_size_.get());
     page_size_.arrived();
+    slow_.reset();
     return page;
   } catch (const TimeoutError&) {
     page_size_.timed_out();
@@ -206,13 +212,13 @@ void Reader::reap_if_due() {
   const auto run = [this](auto&&... args) { return eval(args...); };
   const std::size_t room = shared_.ledger.room();
   if (room == 0) return;
-  const auto held = shared_.ledger.held_ids();
+  const auto held = shared_.ledger.held_ids(scripts::kMostHeldIds);
   auto taken = in_page([&](std::size_t count) {
     return scripts::take(run, config_, cursor_, std::min(count, room), held);
   });
   cursor_ = taken.next_cursor;
   if (cursor_ == StreamId{}) sweeping_ = false;
-  hold_taken(shared_, std::move(taken), now);
+  hold_taken(shared_, std::move(taken), now, held);
   work_off();
 }
 
@@ -240,7 +246,9 @@ Milliseconds Reader::time_to_block() const {
   if (config_.concurrency > 1 && !shared_.ledger.is_idle()) {
     block = std::min(block, kBlockWhileHandling);
   }
-  return std::min(block, left_until(shared_.ledger.next_retry(), now));
+  // What has just failed is not parked yet.
+  if (shared_.ledger.settlements() > 0) block = std::min(block, kBlockWhileHandling);
+  return std::min(block, left_until(shared_.ledger.next_retry(now), now));
 }
 
 EntryBatch Reader::read_new(Acknowledging& acks, std::size_t room, Milliseconds block) {
@@ -298,8 +306,8 @@ void Reader::work_off() {
 
 bool Reader::wait_for_room() {
   // Retries and reaping go on while there is no room.
-  const TimePoint until =
-      std::min(shared_.ledger.next_retry(), after(shared_.clock.now(), config_.block));
+  const TimePoint now = shared_.clock.now();
+  const TimePoint until = std::min(shared_.ledger.next_retry(now), after(now, config_.block));
   shared_.ledger.wait_for_room(stop_, until);
   return !stop_.stop_requested() && (shared_.ledger.room() > 0 || shared_.ledger.acks_failing());
 }
@@ -361,8 +369,7 @@ void Reader::mend(const Error& error) {
     case Remedy::kFail:
       break;
   }
-  shared_.events.log(Observer::LogLevel::kError, error.what());
-  shared_.status.fail(error);
+  fail_(error);
 }
 
 void Reader::end_connection(const Error& error) {

@@ -31,7 +31,9 @@ namespace millrace::detail {
 class Reader {
  public:
   /// `due` is told when something is to be done on the server that no read takes along.
-  Reader(const Shared& shared, Handling& handling, std::function<void(TimePoint)> due);
+  /// `fail` is told of what nothing can help against.
+  Reader(const Shared& shared, Handling& handling, std::function<void(TimePoint)> due,
+         std::function<void(const Error&)> fail);
 
   /// Until `stop`, or until nothing can help. What is queued then stays in the ledger.
   void run(const std::stop_token& stop);
@@ -79,6 +81,7 @@ class Reader {
   const WorkerConfig& config_;
   Handling& handling_;
   std::function<void(TimePoint)> due_;
+  std::function<void(const Error&)> fail_;
   std::stop_token stop_;
   std::stop_source interrupted_;
 
@@ -93,7 +96,8 @@ class Reader {
 
   StreamId cursor_{};
   PageSize page_size_;              // Of recovery, retries and reaping.
-  std::optional<Pending> stuck_{};  // It did not arrive, although it was asked for alone.
+  std::optional<StreamId> slow_{};  // It did not arrive, although it was asked for alone, once.
+  std::optional<Pending> stuck_{};  // Nor did it the second time.
   bool sweeping_ = false;
   TimePoint next_page_{};
   TimePoint next_sweep_{};

@@ -15,6 +15,9 @@
 namespace millrace::detail::scripts {
 namespace {
 
+/// As common.lua cuts them.
+constexpr std::int64_t kMostDeliveries = 1'000'000'000;
+
 /// The arguments of one script: who runs it stands in front.
 class Args {
  public:
@@ -113,8 +116,8 @@ std::vector<Pending> list_own(Connection& connection, const WorkerConfig& config
   });
   std::vector<Pending> own;
   for (const PendingEntry& entry : decode::pending_entries(reply.root())) {
-    own.push_back(
-        {entry.id, static_cast<std::uint64_t>(std::max<std::int64_t>(entry.deliveries, 0))});
+    own.push_back({entry.id, static_cast<std::uint64_t>(
+                                 std::clamp<std::int64_t>(entry.deliveries, 0, kMostDeliveries))});
   }
   return own;
 }
@@ -198,7 +201,8 @@ Buried bury(Eval eval, const WorkerConfig& config, const Burial& burial) {
   const ReplyView answer = reply.root();
   if (answer.is_integer()) return answer.integer() == 1 ? Buried::kBuried : Buried::kNotOurs;
   if (answer.text().empty()) throw ProtocolError{"a script did not say whether it buried"};
-  server_error(answer.text(), {.command = "XADD", .key = config.letters.stream}).raise();
+  throw LetterRefused{
+      server_error(answer.text(), {.command = "XADD", .key = config.letters.stream})};
 }
 
 Opened open(Eval eval, const WorkerConfig& config, const std::optional<Remaking>& again) {

@@ -37,6 +37,9 @@ struct Taken {
 /// Most ids of one call, so that no script keeps the server busy for long.
 inline constexpr std::size_t kMostIds = 64;
 
+/// Most held ids that take() is told of.
+inline constexpr std::size_t kMostHeldIds = 1'000;
+
 /// Takes over what has been idle for `min_idle`, from `cursor` on. Counts are kept. What is `held`
 /// here gets no dead letter if it is found to be trimmed.
 Taken take(Eval eval, const WorkerConfig& config, StreamId cursor, std::size_t count,
@@ -79,7 +82,7 @@ struct Renewal {
 /// hold(), and renews the worker's place in the group's record. At most kMostIds.
 Renewal renew(Eval eval, const WorkerConfig& config, std::span<const Hold> holds);
 
-/// What to put aside: see Settlement. `limit` is that of the dead letters.
+/// What to put aside, and where its payload is.
 struct Burial {
   const Settlement& settlement;
   enum class Payload : std::uint8_t { kGiven, kInStream, kWritten } payload = Payload::kGiven;
@@ -87,7 +90,13 @@ struct Burial {
 
 enum class Buried : std::uint8_t { kBuried, kNotOurs };
 
-/// Writes the dead letter and acknowledges. Throws the server's error where that is refused.
+/// Thrown where a dead letter, and nothing else, is refused. Not an Error: what waits is the
+/// letter.
+struct LetterRefused {
+  Error why;
+};
+
+/// Writes the dead letter and acknowledges. Throws LetterRefused as well.
 Buried bury(Eval eval, const WorkerConfig& config, const Burial& burial);
 
 /// The names of the fields that stand before the original ones in a dead letter, in their order.

@@ -37,7 +37,7 @@ Milliseconds idle_until(TimePoint due, TimePoint now, Milliseconds min_idle) {
   return std::max(min_idle - left_until(due, now), Milliseconds{0});
 }
 
-void Settling::settle(Server server) {
+void Settling::settle(Server server, TimePoint until) {
   refusal_.reset();
   for (std::size_t waiting = shared_.ledger.settlements(); waiting > 0;) {
     auto some = shared_.ledger.take_settlements(std::min(waiting, kMostSettlements));
@@ -52,11 +52,16 @@ void Settling::settle(Server server) {
     auto next = to_bury.begin();
     try {
       park(server, std::move(some));
-      while (next != to_bury.end()) bury(server, std::move(*next++));
+      while (next != to_bury.end() && shared_.clock.now() < until) {
+        bury(server, std::move(*next++));
+      }
     } catch (...) {
       for (; next != to_bury.end(); ++next) shared_.ledger.unsettled(std::move(*next));
       throw;
     }
+    if (next == to_bury.end()) continue;
+    for (; next != to_bury.end(); ++next) shared_.ledger.unsettled(std::move(*next));
+    return;
   }
 }
 
@@ -92,9 +97,9 @@ void Settling::bury(Server server, Settlement burial) {
   bool is_ours = true;
   try {
     is_ours = write(server, burial);
-  } catch (const ServerError& error) {
-    // The server refuses the letter alone: nothing is acknowledged, and others go on.
-    refusal_ = error;
+  } catch (const scripts::LetterRefused& refused) {
+    // Nothing is acknowledged, and others go on.
+    refusal_ = refused.why;
     return shared_.ledger.unsettled(std::move(burial));
   } catch (...) {
     shared_.ledger.unsettled(std::move(burial));
@@ -121,9 +126,10 @@ bool Settling::write(Server server, const Settlement& burial) {
     try {
       config.letters.sink(letter_of(config, burial));
     } catch (const std::exception& error) {
-      throw ServerError{fmt::format("the sink of dead letters threw: {}", error.what()), "ERR"};
+      throw scripts::LetterRefused{
+          ServerError{fmt::format("the sink of dead letters threw: {}", error.what()), "SINK"}};
     } catch (...) {
-      throw ServerError{"the sink of dead letters threw", "ERR"};
+      throw scripts::LetterRefused{ServerError{"the sink of dead letters threw", "SINK"}};
     }
     return run(Payload::kWritten);
   }
@@ -154,7 +160,7 @@ void Settling::write_large(Server server, const Settlement& burial) {
           refused = ServerError{"the stream of dead letters has reached its limit", "FULL"};
         });
     if (length.error) length.error->raise();
-    if (refused) refused->raise();
+    if (refused) throw scripts::LetterRefused{*refused};
   }
   const PipelineResult result = server.pipeline(
       {.command = "XADD (dead letter)", .key = key},
@@ -167,7 +173,7 @@ void Settling::write_large(Server server, const Settlement& burial) {
         }
       });
   if (result.error) result.error->raise();
-  if (refused) refused->raise();
+  if (refused) throw scripts::LetterRefused{*refused};
 }
 
 void Settling::tell_of(const Settlement& burial) {

@@ -22,9 +22,9 @@ class Settling {
  public:
   explicit Settling(const Shared& shared) : shared_{shared} {}
 
-  /// All that waits. Throws what breaks the connection, and the error that a server answers to
-  /// parking. What could not be done waits again.
-  void settle(Server server);
+  /// What waits, until `until`. Throws what breaks the connection, and what a server answers but
+  /// for the refusal of a dead letter. What could not be done waits again.
+  void settle(Server server, TimePoint until);
 
   /// Why the last dead letter that was tried could not be written: the others wait with it.
   const std::optional<Error>& refusal() const noexcept { return refusal_; }

@@ -38,7 +38,8 @@ Worker::Worker(const EventStream& stream, const WorkerOptions& options,
               .company = Company::of_process(),
               .clock = clock_},
       handling_{shared_, std::move(handler), [this](TimePoint due) { keeper_.wake(due); }},
-      reader_{shared_, handling_, [this](TimePoint due) { keeper_.wake(due); }},
+      reader_{shared_, handling_, [this](TimePoint due) { keeper_.wake(due); },
+              [this](const Error& error) { fail(error); }},
       keeper_{shared_,
               {.recover = [this] { reader_.recover_soon(); },
                .interrupt = [this] { reader_.interrupt(); },
@@ -53,6 +54,7 @@ Worker::~Worker() {
                             ledger_.running().size(), config_.consumer));
   }
   join();
+  handling_.close();  // before the keeper goes, which completions wake
 }
 
 void Worker::start() {
@@ -115,20 +117,31 @@ void Worker::handle_until_stopped() {
   const Inside inside{*this};
   const auto run = [this](auto&&... args) { return shared_.pool.eval(args...); };
   std::vector<Work> works;
-  while (auto first = ledger_.wait_for_next(stop_.get_token(), clock_)) {
-    works.clear();
-    works.push_back(std::move(*first));
-    while (works.size() < handling_.entries_a_call()) {
-      auto next = ledger_.next(clock_.now());
-      if (!next) break;
-      works.push_back(std::move(*next));
+  FaultLog faults;
+  const auto note = [&](const Error& error) {
+    // What was not started comes back by recovery.
+    reader_.recover_soon();
+    if (const auto line = faults.report(error, clock_.now())) {
+      events_.log(Observer::LogLevel::kWarning, *line);
     }
+  };
+  for (bool is_done = false; !is_done;) {
     try {
+      works.clear();
+      auto first = ledger_.wait_for_next(stop_.get_token(), clock_);
+      is_done = !first;
+      if (is_done) break;
+      works.push_back(std::move(*first));
+      while (works.size() < handling_.entries_a_call()) {
+        auto next = ledger_.next(clock_.now());
+        if (!next) break;
+        works.push_back(std::move(*next));
+      }
       handling_.handle(works, run);
+    } catch (const Error& error) {
+      note(error);
     } catch (const std::exception& error) {
-      // It was not started, and comes back by recovery.
-      events_.log(Observer::LogLevel::kWarning, error.what());
-      reader_.recover_soon();
+      note(ProtocolError{error.what()});
     }
   }
   thread_ended();
@@ -185,8 +198,8 @@ StopReport Worker::stop(Milliseconds drain) {
                            released_by_reaping_.end());
   } else {
     handling_.give_up();
-    report.abandoned = ledger_.running();
   }
+  report.abandoned = ledger_.running();
   report.finished = handling_.finished_while_draining();
   return report;
 }
@@ -209,6 +222,7 @@ bool Worker::wait_until_ended(TimePoint deadline) {
 void Worker::end_without_threads(bool reaped) {
   const Inside inside{*this};
   // What a keeper does when all others have come to their end.
+  keeper_.abandon();
   keeper_.work_ended(reaped);
   keeper_.run(stop_.get_token());
   status_.move_to(WorkerState::kStopped);
@@ -268,11 +282,12 @@ void Worker::reap_page(ReapReport& report, StreamId& cursor) {
   const auto run = [this](auto&&... args) { return shared_.pool.eval(args...); };
   settle_without_keeper();  // what failed in an earlier page
   const TimePoint sent_at = clock_.now();
-  auto taken = take_page(cursor);
+  const auto held = ledger_.held_ids(scripts::kMostHeldIds);
+  auto taken = take_page(cursor, held);
   cursor = taken.next_cursor;
   report.deleted_ids.insert(report.deleted_ids.end(), taken.deleted_ids.begin(),
                             taken.deleted_ids.end());
-  const auto tickets = hold_taken(shared_, std::move(taken), sent_at, Starter::kCaller);
+  const auto tickets = hold_taken(shared_, std::move(taken), sent_at, held, Starter::kCaller);
   report.claimed += tickets.size();
 
   AckBatch done;
@@ -282,8 +297,12 @@ void Worker::reap_page(ReapReport& report, StreamId& cursor) {
     while (next != tickets.end() && !stop_.stop_requested()) {
       works.clear();
       while (next != tickets.end() && works.size() < handling_.entries_a_call()) {
-        if (auto work = ledger_.start(*next++, stop_.get_token()))
-          works.push_back(std::move(*work));
+        // Those of one lane go one after another: none waits for one that has not been called yet.
+        auto work =
+            works.empty() ? ledger_.start(*next, stop_.get_token()) : ledger_.try_start(*next);
+        if (!work && !works.empty() && ledger_.holds(next->id)) break;
+        ++next;
+        if (work) works.push_back(std::move(*work));
       }
       if (!works.empty()) handling_.handle(works, run, &done);
     }
@@ -301,10 +320,10 @@ void Worker::reap_page(ReapReport& report, StreamId& cursor) {
   settle_without_keeper();
 }
 
-scripts::Taken Worker::take_page(StreamId cursor) {
+scripts::Taken Worker::take_page(StreamId cursor, std::span<const StreamId> held) {
   const auto run = [this](auto&&... args) { return shared_.pool.eval(args...); };
   try {
-    auto taken = scripts::take(run, config_, cursor, reap_page_size_.get(), ledger_.held_ids());
+    auto taken = scripts::take(run, config_, cursor, reap_page_size_.get(), held);
     note_reaped();
     reap_page_size_.arrived();
     return taken;
@@ -329,7 +348,8 @@ void Worker::settle_without_keeper() {
   Acknowledging{shared_, kMostAcks}.send(pipeline);
   const auto eval = [this](auto&&... args) { return shared_.pool.eval(args...); };
   Settling settling{shared_};
-  settling.settle({.eval = eval, .pipeline = pipeline});
+  ledger_.park_resting();
+  settling.settle({.eval = eval, .pipeline = pipeline}, TimePoint::max());
   if (settling.refusal()) settling.refusal()->raise();
 }
 

@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <span>
 #include <stop_token>
 #include <thread>
 #include <vector>
@@ -73,7 +74,7 @@ class Worker {
   void end_without_threads(bool reaped);
   void join();
   void reap_page(ReapReport& report, StreamId& cursor);
-  scripts::Taken take_page(StreamId cursor);
+  scripts::Taken take_page(StreamId cursor, std::span<const StreamId> held);
   void note_reaped();
   void settle_without_keeper();
   void give_back(const std::vector<Work>& unstarted);

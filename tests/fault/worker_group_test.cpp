@@ -258,8 +258,9 @@ TEST_F(WorkerGroupLoss, IsNotHammeredAtWhereItComesAgainAndAgain) {
   while (Clock::now() < end) {
     raw()("XGROUP", "DESTROY", "s", "g");
   }
-  EXPECT_LE(calls_of("xgroup|create"), 60U);
-  EXPECT_LE(heard().lines().size(), 60U);
+  // Thousands of times it was destroyed. A read that comes through in between ends the pauses.
+  EXPECT_LE(calls_of("xgroup|create"), 300U);
+  EXPECT_LE(heard().lines().size(), 300U);
   EXPECT_TRUE(journal.wait_for(append_ids(1)));
 }
 

@@ -23,9 +23,12 @@ local function superseded()
   return redis.error_reply('SUPERSEDED a newer worker has taken the consumer name ' .. consumer)
 end
 
--- What is pending under this id {id, owner, idle, count}, or nil.
+-- What is pending under this id {id, owner, idle, count}, or nil. A count that Lua and RETRYCOUNT
+-- cannot say (Redis 8.8 has 2^63-1 for what was given up) is cut.
 local function pending_entry(id)
-  return redis.call('XPENDING', stream, group, id, id, 1)[1]
+  local pending = redis.call('XPENDING', stream, group, id, id, 1)[1]
+  if pending and pending[4] > 1e9 then pending[4] = 1000000000 end
+  return pending
 end
 
 local function entry_of(id)

@@ -8,7 +8,7 @@ local error = superseded()
 if error then return error end
 
 local cap = ARGV[4] ~= '-' and ARGV[4]
-local entries, deleted, deliveries, unwritten = {}, {}, {}, {}
+local entries, deleted, deliveries = {}, {}, {}
 for i = 5, #ARGV, 2 do
   local id = ARGV[i]
   local pending = pending_entry(id)
@@ -20,13 +20,12 @@ for i = 5, #ARGV, 2 do
       entries[#entries + 1] = entry
       deliveries[#deliveries + 1] = pending[4]
     else
-      deleted[#deleted + 1] = id
+      -- One whose dead letter is refused stays pending, and is asked for again.
       if bury_trimmed(id, consumer, pending[4], cap) == true then
         redis.call('XACK', stream, group, id)
-      else
-        unwritten[#unwritten + 1] = id
+        deleted[#deleted + 1] = id
       end
     end
   end
 end
-return {'0-0', entries, deleted, deliveries, unwritten}
+return {'0-0', entries, deleted, deliveries, {}}

@@ -42,7 +42,7 @@ TEST_F(HandlingFailureTest, HasARetryOfALaneRestInItsPlace) {
   auto handling = failing(Verdict::retry_after(7s));
   EXPECT_EQ(handle(handling, in_lane(work_of({1, 0}, parts_.clock.now()))), Result::kFailed);
   EXPECT_TRUE(settlements().empty());
-  EXPECT_EQ(parts_.ledger.next_retry(), parts_.clock.now() + 7s);
+  EXPECT_EQ(parts_.ledger.next_retry(parts_.clock.now()), parts_.clock.now() + 7s);
   EXPECT_EQ(parts_.counters.retried, 1U);
 }
 
@@ -245,7 +245,8 @@ TEST_F(HandlingFailureTest, PutsOffALastStartThatCannotBeMadeAlone) {
   EXPECT_EQ(put_off->work.ticket.id, (StreamId{1, 0}));
   EXPECT_EQ(put_off->kind, Settlement::Kind::kPark);
   EXPECT_EQ(put_off->due, parts_.clock.now() + 1s);
-  EXPECT_EQ(parts_.ledger.next_retry(), parts_.clock.now() + 1s) << "one of a lane keeps its place";
+  EXPECT_EQ(parts_.ledger.next_retry(parts_.clock.now()), parts_.clock.now() + 1s)
+      << "one of a lane keeps its place";
   EXPECT_EQ(parts_.counters.failed, 0U);
 }
 

@@ -44,7 +44,7 @@ TEST_F(LedgerLeaseTest, LosesNothingByAnAnswerToAnotherCount) {
 
 TEST_F(LedgerLeaseTest, LosesNothingWhileItsStartIsOnItsWay) {
   const Work work = running({1, 0});
-  ledger_.starting(work.ticket);
+  ledger_.starting(work.ticket, 1);
   EXPECT_FALSE(ledger_.lost(work.ticket, 1));
   ledger_.started(work.ticket, clock_.now(), 1);
   EXPECT_TRUE(ledger_.lost(work.ticket, 1));

@@ -57,7 +57,7 @@ TEST_F(LedgerSettlingTest, ParksWhatIsOursUntilItIsDue) {
   ledger_.settled(ledger_.take_settlements(1).front(), true);
   EXPECT_EQ(ledger_.size(), 0U);
   EXPECT_FALSE(is_orphan({1, 0}));
-  EXPECT_EQ(ledger_.next_retry(), clock_.now() + 10s);
+  EXPECT_EQ(ledger_.next_retry(clock_.now()), clock_.now() + 10s);
   ASSERT_EQ(ledger_.parked().size(), 1U);
   EXPECT_EQ(ledger_.parked()[0].second, clock_.now() + 10s);
   EXPECT_TRUE(due().empty());
@@ -93,7 +93,7 @@ TEST_F(LedgerSettlingTest, ForgetsAParkedEntryThatIsHeldOrTrimmedOrAPeers) {
   ledger_.note_trimmed(Ids{{3, 0}});
   EXPECT_TRUE(due().empty());
   EXPECT_TRUE(ledger_.parked().empty());
-  EXPECT_EQ(ledger_.next_retry(), TimePoint::max());
+  EXPECT_EQ(ledger_.next_retry(clock_.now()), TimePoint::max());
   EXPECT_TRUE(is_orphan({2, 0}));
 }
 
@@ -154,7 +154,7 @@ TEST_F(LedgerSettlingTest, HasATrimmedEntryRestInMemoryAndHandlesItFromThere) {
   fail(running({1, 0}), Settlement::Kind::kPark);
   const auto some = ledger_.take_settlements(1);
   ledger_.rest_in_memory(some.front());
-  EXPECT_EQ(ledger_.next_retry(), clock_.now() + 10s);
+  EXPECT_EQ(ledger_.next_retry(clock_.now()), clock_.now() + 10s);
   EXPECT_TRUE(started().empty());
   clock_.advance(10s);
   const auto work = ledger_.next(clock_.now());
@@ -170,7 +170,7 @@ TEST_F(LedgerSettlingTest, HasNothingRestInMemoryThatIsNotHeldAnyMore) {
   const auto some = ledger_.take_settlements(1);
   ledger_.drop(some.front().work.ticket);
   ledger_.rest_in_memory(some.front());
-  EXPECT_EQ(ledger_.next_retry(), TimePoint::max());
+  EXPECT_EQ(ledger_.next_retry(clock_.now()), TimePoint::max());
 }
 
 TEST_F(LedgerSettlingTest, TakesTheLetterOfAnEntryThatNobodyHolds) {
@@ -197,7 +197,7 @@ TEST_F(LedgerSettlingTest, ForgetsTheFailuresOfAStreamThatIsMadeNew) {
   ledger_.unsettled(std::move(trimmed));
   EXPECT_EQ(ledger_.settlements(), 0U);
   EXPECT_TRUE(ledger_.parked().empty());
-  EXPECT_EQ(ledger_.next_retry(), TimePoint::max());
+  EXPECT_EQ(ledger_.next_retry(clock_.now()), TimePoint::max());
   EXPECT_TRUE(is_orphan({1, 0}));
   EXPECT_EQ(ledger_.room(), 4U);
 }
@@ -208,7 +208,7 @@ TEST_F(LedgerRestingTest, IsStartedAgainWhenItIsDueAndItsStartIsCounted) {
   const Work work = running({1, 0});
   EXPECT_FALSE(work.reclaimed);
   rest(work, 2s);
-  EXPECT_EQ(ledger_.next_retry(), clock_.now() + 2s);
+  EXPECT_EQ(ledger_.next_retry(clock_.now()), clock_.now() + 2s);
   EXPECT_TRUE(ledger_.running().empty());
   EXPECT_FALSE(can_be_held({1, 0}));
   clock_.advance(2s);
@@ -216,7 +216,7 @@ TEST_F(LedgerRestingTest, IsStartedAgainWhenItIsDueAndItsStartIsCounted) {
   ASSERT_TRUE(again.has_value());
   EXPECT_TRUE(again->reclaimed);
   EXPECT_EQ(again->first_failed, WallTime{});
-  EXPECT_EQ(ledger_.next_retry(), TimePoint::max());
+  EXPECT_EQ(ledger_.next_retry(clock_.now()), TimePoint::max());
 }
 
 TEST_F(LedgerRestingTest, IsStartedByAnybodyAlthoughItWasReserved) {
@@ -238,7 +238,7 @@ TEST_F(LedgerRestingTest, DoesNotRestWhatDoesNotRun) {
   Work work = entry({1, 0});
   ledger_.hold(work);
   rest(work, 1s);
-  EXPECT_EQ(ledger_.next_retry(), TimePoint::max());
+  EXPECT_EQ(ledger_.next_retry(clock_.now()), TimePoint::max());
   EXPECT_EQ(started(), (Ids{{1, 0}}));
 }
 

@@ -33,10 +33,11 @@ class SettlingTest : public ::testing::Test {
     parts_.ledger.fail(failed(work_of(id, parts_.clock.now()), Settlement::Kind::kBury));
   }
   void settle() {
-    settling_.settle({.eval = eval_,
-                      .pipeline = [this](const CallSpec& spec, WriteRequest write, TakeReply take) {
-                        return connection_.pipeline(spec, write, take);
-                      }});
+    settling_.settle(
+        {.eval = eval_,
+         .pipeline = [this](const CallSpec& spec, WriteRequest write,
+                            TakeReply take) { return connection_.pipeline(spec, write, take); }},
+        TimePoint::max());
   }
   Ids parked() {
     Ids ids;
@@ -101,7 +102,7 @@ TEST_F(SettlingTest, HasATrimmedEntryRestInMemory) {
   answer_ = [](const std::string&, const Words&) { return "*1\r\n*1\r\n:2\r\n"; };
   settle();
   EXPECT_TRUE(parked().empty());
-  EXPECT_EQ(parts_.ledger.next_retry(), parts_.clock.now() + 10s);
+  EXPECT_EQ(parts_.ledger.next_retry(parts_.clock.now()), parts_.clock.now() + 10s);
   EXPECT_TRUE(parts_.ledger.holds({1, 0}));
 }
 
