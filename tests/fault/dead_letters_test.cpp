@@ -97,6 +97,27 @@ TEST_F(DeadLettersTest, OfMoreFieldsThanAScriptCanPassOnComeBackWhole) {
   EXPECT_EQ(letters.count(), 0U);
 }
 
+TEST_F(DeadLettersTest, WithoutAPayloadOrOfAnotherStreamStayWhereTheyAre) {
+  bury(1);
+  raw()("XADD", "{s}:dlq", "*", "dlq_stream", "other", "dlq_id", "9-0", "dlq_group", "g",
+        "dlq_consumer", "", "dlq_attempts", "", "dlq_failed_ms", "", "dlq_first_failed_ms", "",
+        "dlq_reason", "no", "f", "v");
+  raw()("XADD", "{s}:dlq", "*", "dlq_stream", "s", "dlq_id", "9-0", "dlq_group", "g",
+        "dlq_consumer", "", "dlq_attempts", "", "dlq_failed_ms", "", "dlq_first_failed_ms", "",
+        "dlq_reason", "trimmed");
+  const DeadLetters letters{stream()};
+  EXPECT_EQ(letters.redrive_all(), 1U);
+  EXPECT_EQ(letters.count(), 2U);
+}
+
+TEST_F(DeadLettersTest, DoNotTakeAnEntryFromWhoHandlesIt) {
+  bury(1);
+  raw()("XCLAIM", "s", "g", "bob", 0, "1-0", "FORCE", "JUSTID");
+  const DeadLetters letters{stream()};
+  EXPECT_EQ(letters.redrive_to_group(letters.list()[0].id), DeadLetters::Redriven::kDone);
+  EXPECT_EQ(owner({1, 0}), "bob");
+}
+
 TEST_F(DeadLettersTest, AreDiscardedOneByOne) {
   bury(2);
   const DeadLetters letters{stream()};

@@ -1,5 +1,6 @@
 #include "worker_test.hpp"
 
+#include <ctime>
 #include <future>
 #include <map>
 #include <mutex>
@@ -45,7 +46,7 @@ TEST_F(WorkerConcurrency, HoldsNoMoreThanPrefetchAndWhatRuns) {
   worker.start();
   ASSERT_TRUE(gate.wait_for_arrivals(4));
   ASSERT_TRUE(wait_until([&] { return pending() == 20; }));
-  EXPECT_EQ(worker.stats().in_flight, 20U);
+  EXPECT_TRUE(wait_until([&] { return worker.stats().in_flight == 20; }));
   gate.open();
   EXPECT_TRUE(nothing_is_pending());
 }
@@ -124,6 +125,35 @@ TEST_F(WorkerConcurrency, GivesBackWhatWasNotStartedAtAStopAndFinishesTheRest) {
   for (const auto& call : journal.calls()) EXPECT_EQ(call.attempt, 1U) << call.id;
 }
 
+TEST_F(WorkerConcurrency, WaitsInPeaceWhileARetryIsDueAndAllHandlersAreBusy) {
+  for (const std::uint64_t i : {1U, 2U, 3U}) {
+    raw()("XADD", "s", StreamId{i, 0}, "key", std::to_string(i));
+  }
+  WorkerOptions options = four();
+  options.concurrency = 2;
+  options.block = 10min;
+  options.key = [](const Entry& entry) { return std::string{entry.at("key")}; };
+  Gate gate;
+  Journal journal;
+  ConsumerWorker worker{stream(), options, journal.handler([&](const Delivery& delivery) {
+                          if (delivery.entry.id() == StreamId{1, 0} && delivery.attempt == 1) {
+                            return Verdict::retry();
+                          }
+                          if (delivery.entry.id() != StreamId{1, 0}) gate.pass();
+                          return Verdict::ack();
+                        })};
+  worker.start();
+  ASSERT_TRUE(gate.wait_for_arrivals(2));
+  // The retry has been due for long; nobody is there to make it.
+  const auto reads = calls_of("xreadgroup");
+  const auto until = std::chrono::steady_clock::now() + 1s;
+  ASSERT_TRUE(wait_until([&] { return std::chrono::steady_clock::now() >= until; }));
+  EXPECT_LT(calls_of("xreadgroup") - reads, 20U);
+  gate.open();
+  EXPECT_TRUE(journal.wait_for_calls(4));
+  EXPECT_TRUE(nothing_is_pending());
+}
+
 class WorkerDefer : public WorkerConcurrency {};
 
 TEST_F(WorkerDefer, FinishesOnAnotherThread) {
@@ -198,6 +228,59 @@ TEST_F(WorkerDefer, DoesNothingAfterTheWorkerIsGone) {
   }
   left.ack();
   EXPECT_EQ(pending(), 1);
+}
+
+TEST_F(WorkerDefer, IsWaitedForByAStopWithoutKeepingTheProcessorBusy) {
+  append_ids(1);
+  Completion left;
+  std::promise<void> deferred;
+  WorkerOptions options = four();
+  options.concurrency = 1;
+  ConsumerWorker worker{stream(), options, [&](const Delivery& delivery) {
+                          left = delivery.defer();
+                          deferred.set_value();
+                        }};
+  worker.start();
+  deferred.get_future().wait();
+  auto stop = std::async(std::launch::async, [&] { return worker.stop(kGenerous); });
+  ASSERT_TRUE(wait_until([&] { return worker.state() == WorkerState::kDraining; }));
+  const std::clock_t before = std::clock();
+  EXPECT_EQ(stop.wait_for(1s), std::future_status::timeout);
+  const double busy = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
+  EXPECT_LT(busy, 0.5) << "of one second";
+  left.ack();
+  const StopReport report = stop.get();
+  EXPECT_EQ(report.finished, 1U);
+  EXPECT_TRUE(report.abandoned.empty());
+  EXPECT_EQ(pending(), 0);
+}
+
+TEST_F(WorkerDefer, MayFinishWhileTheWorkerGoes) {
+  append_ids(200);
+  for (int round = 0; round < 20; ++round) {
+    std::mutex mutex;
+    std::vector<Completion> open;
+    WorkerOptions options = four();
+    options.concurrency = 1;
+    options.prefetch = 10;
+    std::thread finisher;
+    {
+      ConsumerWorker worker{stream(), options, [&](const Delivery& delivery) {
+                              const std::lock_guard lock{mutex};
+                              open.push_back(delivery.defer());
+                            }};
+      worker.start();
+      ASSERT_TRUE(wait_until([&] {
+        const std::lock_guard lock{mutex};
+        return open.size() == 10;
+      }));
+      finisher = std::thread{[&] {
+        for (Completion& completion : open) completion.ack();
+      }};
+    }
+    finisher.join();
+    raw()("XGROUP", "DESTROY", "s", "g");
+  }
 }
 
 class WorkerBatch : public WorkerConcurrency {};

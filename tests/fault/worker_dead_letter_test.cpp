@@ -98,6 +98,19 @@ TEST_F(WorkerDeadLetter, IsMadeWithoutAStartWhereAllStartsWereHad) {
   EXPECT_TRUE(nothing_is_pending());
 }
 
+TEST_F(WorkerDeadLetter, IsMadeOfAnEntryWithTheHighestCountThereIs) {
+  append_ids(2);
+  orphan("alice");
+  raw()("XCLAIM", "s", "g", "alice", 0, "1-0", "RETRYCOUNT", "9223372036854775807", "JUSTID");
+  Journal journal;
+  ConsumerWorker worker{stream(), patient(), journal.handler()};
+  worker.start();
+  EXPECT_TRUE(journal.wait_for(Ids{{2, 0}}));
+  EXPECT_TRUE(wait_until([&] { return worker.stats().dead_lettered == 1; })) << heard().text();
+  EXPECT_EQ(letter_ids(), (Ids{{1, 0}}));
+  EXPECT_TRUE(nothing_is_pending());
+}
+
 TEST_F(WorkerDeadLetter, HasThePayloadOfAnEntryThatWasTrimmedWhileItWasHeld) {
   append_ids(1);
   Journal journal;
@@ -232,6 +245,7 @@ TEST_F(WorkerDeadLetter, WaitsWhereItsStreamIsNone) {
   worker.start();
   ASSERT_TRUE(journal.wait_for_calls(3));
   ASSERT_TRUE(wait_until([&] { return pending() == 1; })) << "others are acknowledged";
+  ASSERT_TRUE(wait_until([&] { return heard().text().find("WRONGTYPE") != std::string::npos; }));
   EXPECT_EQ(worker.state(), WorkerState::kRunning);
   raw()("DEL", "{s}:dlq");
   ASSERT_TRUE(wait_until([&] { return worker.stats().dead_lettered == 1; }));

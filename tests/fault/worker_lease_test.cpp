@@ -122,6 +122,23 @@ TEST_F(WorkerLease, EndsWithACallThatTakesTooLongSoThatAPeerTakesTheEntry) {
   EXPECT_TRUE(nothing_is_pending());
 }
 
+TEST_F(WorkerLease, OfACallThatTakesTooLongEndsOnTimeHoweverLongTheLeaseIs) {
+  append_ids(1);
+  WorkerOptions options = this->options();
+  options.min_idle = 1h;
+  options.max_handler_time = 100ms;
+  std::atomic<bool> told = false;
+  Journal journal;
+  ConsumerWorker worker{stream(), options, journal.handler([&](const Delivery& delivery) {
+                          told = wait_until([&] { return delivery.stop.stop_requested(); });
+                          return Verdict::ack();
+                        })};
+  worker.start();
+  ASSERT_TRUE(journal.wait_for(Ids{{1, 0}}));
+  EXPECT_TRUE(told);
+  EXPECT_TRUE(nothing_is_pending());
+}
+
 TEST_F(WorkerLease, IsKeptForACallThatAskedForMoreTime) {
   append_ids(1);
   WorkerOptions options = eager();

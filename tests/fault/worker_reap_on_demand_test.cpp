@@ -60,6 +60,39 @@ TEST_F(WorkerReapOnDemand, WorksWithoutAStart) {
   EXPECT_EQ(again.processed, 0U);
 }
 
+TEST_F(WorkerReapOnDemand, HandlesTheEntriesOfOneKeyInBatchesOneAfterAnother) {
+  left_by_bob(6);
+  WorkerOptions options = on_demand();
+  options.key = [](const Entry&) { return std::string{"one"}; };
+  std::vector<std::size_t> sizes;
+  ConsumerWorker worker{stream(), options, BatchHandler{[&](std::span<const Delivery> batch) {
+                          sizes.push_back(batch.size());
+                          return Verdict::ack();
+                        }}};
+  EXPECT_EQ(worker.reap_idle_pending().processed, 6U);
+  EXPECT_EQ(sizes, (std::vector<std::size_t>(6, 1)));
+  EXPECT_EQ(pending(), 0);
+}
+
+TEST_F(WorkerReapOnDemand, DoesNotWaitForARetryThatNobodyMakes) {
+  left_by_bob(3);
+  WorkerOptions options = on_demand();
+  options.key = [](const Entry&) { return std::string{"one"}; };
+  Journal journal;
+  ConsumerWorker worker{stream(), options, journal.handler([](const Delivery& delivery) {
+                          return delivery.attempt == 2 ? Verdict::retry() : Verdict::ack();
+                        })};
+  const ReapReport report = worker.reap_idle_pending();
+  EXPECT_EQ(report.claimed, 3U);
+  EXPECT_EQ(report.processed, 0U);
+  EXPECT_EQ(journal.ids(), (Ids{{1, 0}})) << "the others are behind it";
+  EXPECT_EQ(worker.stats().in_flight, 0U) << "all of them are the group's again";
+  EXPECT_EQ(pending(), 3);
+  make_idle({{1, 0}, {2, 0}, {3, 0}}, "alice");
+  EXPECT_EQ(worker.reap_idle_pending().claimed, 3U);
+  EXPECT_EQ(journal.calls_for({1, 0}).back().attempt, 3U);
+}
+
 TEST_F(WorkerReapOnDemand, IsRefusedFromAHandlerAndAfterAStop) {
   append_ids(1);
   std::promise<bool> refused;

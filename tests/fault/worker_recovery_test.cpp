@@ -185,6 +185,24 @@ TEST_F(WorkerRecovery, CallsNoLeaseLostWhereItsOwnAcknowledgementWasSentTwice) {
   EXPECT_EQ(worker.stats().leases_lost, 0U);
 }
 
+TEST_F(WorkerRecovery, CountsAStartOnceHoweverOftenTheReplyToItIsLost) {
+  append_ids(1);
+  orphan("alice");
+  Proxy proxy{server()};
+  Journal journal;
+  WorkerOptions options = patient();
+  options.reap_every = 0ms;
+  options.reconnect_min = options.reconnect_max = 1ms;
+  // The first of its scripts that sets a count is the one that tells of the start.
+  proxy.lose_reply_to("\r\n$3\r\n1-0\r\n$1\r\n1\r\n$1\r\n2\r\n");
+  ConsumerWorker worker{stream(proxy.options()), options, journal.handler()};
+  worker.start();
+  ASSERT_TRUE(journal.wait_for(Ids{{1, 0}}));
+  EXPECT_TRUE(proxy.has_lost());
+  EXPECT_EQ(journal.calls()[0].attempt, 2U);
+  EXPECT_TRUE(nothing_is_pending());
+}
+
 TEST_F(WorkerRecovery, FindsWhatItTookOverWhenTheReplyWasLost) {
   append_ids(2);
   orphan("bob");

@@ -117,6 +117,31 @@ TEST_F(WorkerServerFault, AServerThatComesBackEmptyIsReadFromItsBeginning) {
   EXPECT_TRUE(nothing_is_pending());
 }
 
+TEST_F(WorkerServerFault, AKeeperThatIsRefusedByAReplicaLooksForTheMaster) {
+  append_ids(1);
+  Gate gate;
+  WorkerOptions renewing = options();
+  renewing.min_idle = 600ms;
+  renewing.block = 50ms;
+  renewing.reap_every = 0ms;
+  renewing.reconnect_min = 5ms;
+  renewing.reconnect_max = 20ms;
+  ConsumerWorker worker{stream(), renewing, [&](const Delivery&) { gate.pass(); }};
+  worker.start();
+  ASSERT_TRUE(gate.wait_for_arrivals(1));
+  ASSERT_TRUE(wait_until([&] { return calls_of("xclaim") > 0; })) << "a lease was renewed";
+
+  const auto made = [&] {
+    return std::stoull(info_field(raw(), "stats", "total_connections_received"));
+  };
+  const auto before = made();
+  raw()("REPLICAOF", "127.0.0.1", 1);
+  EXPECT_TRUE(wait_until([&] { return made() >= before + 2; })) << heard().text();
+  raw()("REPLICAOF", "NO", "ONE");
+  gate.open();
+  EXPECT_TRUE(nothing_is_pending());
+}
+
 TEST_F(WorkerServerFault, ManySecondsWithoutAServerAreLivedThrough) {
   Journal journal;
   ConsumerWorker worker{stream(impatient()),
