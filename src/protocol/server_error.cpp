@@ -150,13 +150,12 @@ std::string_view effect(Outcome outcome) noexcept {
 }
 
 Error with_outcome(const Error& error, Outcome outcome) {
-  std::string message = error.what();
+  std::string_view said = error.what();
   const auto former = effect(error.outcome());
-  if (message.ends_with(former)) {
-    message.resize(message.size() - former.size());
-    message += effect(outcome);
-  }
-  return AnyError{error.code(), message, outcome, error.prefix()};
+  if (!said.ends_with(former)) return AnyError{error.code(), error.what(), outcome, error.prefix()};
+  said.remove_suffix(former.size());
+  return AnyError{error.code(), fmt::format("{}{}", said, effect(outcome)), outcome,
+                  error.prefix()};
 }
 
 }  // namespace millrace::detail

@@ -22,11 +22,14 @@ std::optional<std::size_t> lane_of(const Shared& shared, const Entry& entry) {
 /// Their dead letters are to be written yet, by whoever settles.
 void add_unwritten(const Shared& shared, std::span<const StreamId> ids) {
   for (const StreamId id : ids) {
-    shared.ledger.add_settlement({.kind = Settlement::Kind::kBury,
-                                  .work = {.ticket = {.id = id}, .entry = Entry{id, {}, true}},
-                                  .reason = "trimmed: deleted from the stream while it was pending",
-                                  .failed = std::chrono::system_clock::now(),
-                                  .trimmed = true});
+    Settlement letter;
+    letter.kind = Settlement::Kind::kBury;
+    letter.work.ticket.id = id;
+    letter.work.entry = Entry{id, {}, true};
+    letter.reason = "trimmed: deleted from the stream while it was pending";
+    letter.failed = std::chrono::system_clock::now();
+    letter.trimmed = true;
+    shared.ledger.add_settlement(std::move(letter));
   }
 }
 
