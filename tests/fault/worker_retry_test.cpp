@@ -74,19 +74,19 @@ TEST_F(WorkerRetry, HandlesOthersMeanwhile) {
 TEST_F(WorkerRetry, ThatIsDueLongAfterMinIdleIsNotHandledBefore) {
   append_ids(1);
   WorkerOptions options = patient();
-  options.min_idle = 400ms;
+  options.min_idle = 1s;
   options.block = 50ms;
   options.reap_every = 20ms;  // it would find the entry as soon as it has been idle for min_idle
   std::vector<Clock::time_point> starts;
   Journal journal;
   ConsumerWorker worker{stream(), options, journal.handler([&](const Delivery& delivery) {
                           starts.push_back(Clock::now());
-                          return delivery.attempt == 1 ? Verdict::retry_after(1500ms)
+                          return delivery.attempt == 1 ? Verdict::retry_after(2500ms)
                                                        : Verdict::ack();
                         })};
   worker.start();
   ASSERT_TRUE(journal.wait_for_calls(2));
-  EXPECT_GE(starts[1] - starts[0], 1490ms);
+  EXPECT_GE(starts[1] - starts[0], 2490ms);
   EXPECT_EQ(journal.calls()[1].attempt, 2U);
 }
 
