@@ -88,21 +88,25 @@ bool Group::is_the_same_stream(Connection& connection, const StreamInfo& now) co
   return trimmed_past && counts_on;
 }
 
-std::optional<StreamId> Group::recorded_mark(Connection& connection) const {
-  const Reply reply = connection.call(
-      {.command = "HGET", .key = config_.record, .repeat = Repeat::kSafe},
-      [&](RequestBuffer& request) { request.command("HGET", 3).arg(config_.record).arg("mark"); });
-  std::string_view mark = reply.root().text();
+std::optional<Group::Record> Group::record(Connection& connection) const {
+  const Reply reply =
+      connection.call({.command = "HMGET", .key = config_.record, .repeat = Repeat::kSafe},
+                      [&](RequestBuffer& request) {
+                        request.command("HMGET", 4).arg(config_.record).arg("made").arg("mark");
+                      });
+  if (reply.root()[0].is_nil()) return std::nullopt;
+  std::string_view mark = reply.root()[1].text();
   const bool just_before = mark.starts_with('(');
   if (just_before) mark.remove_prefix(1);
   const auto id = StreamId::try_parse(mark);
-  return id && just_before && *id != StreamId{} ? id->prev() : id;
+  return Record{.mark = id && just_before && *id != StreamId{} ? id->prev() : id};
 }
 
 Group::Remade Group::remake(Connection& connection) {
   const auto info = stream_info(connection, std::nullopt);
-  Remade remade{.another_stream = !info || !is_the_same_stream(connection, *info)};
-  const auto recorded = recorded_mark(connection);
+  const auto recorded = record(connection);
+  // Who has flushed the record has flushed the stream, however much the new one looks like it.
+  Remade remade{.another_stream = !info || !recorded || !is_the_same_stream(connection, *info)};
   scripts::Remaking again;
   {
     std::lock_guard lock{mutex_};
@@ -110,8 +114,8 @@ Group::Remade Group::remake(Connection& connection) {
       mark_ = StreamId{};
       last_seen_ = StreamId{};
       entries_added_.reset();
-    } else if (recorded) {
-      mark_ = std::max(mark_.value_or(StreamId{}), *recorded);
+    } else if (recorded->mark) {
+      mark_ = std::max(mark_.value_or(StreamId{}), *recorded->mark);
     }
     again = {.making = making_, .position = mark_.value_or(StreamId{})};
   }

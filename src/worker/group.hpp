@@ -58,7 +58,11 @@ class Group {
   scripts::Opened run_open(Connection& connection, const std::optional<scripts::Remaking>& again);
   std::optional<StreamInfo> stream_info(Connection& connection,
                                         std::optional<TimePoint> deadline) const;
-  std::optional<StreamId> recorded_mark(Connection& connection) const;
+  struct Record {
+    std::optional<StreamId> mark{};
+  };
+  /// nullopt: there is none.
+  std::optional<Record> record(Connection& connection) const;
   bool is_the_same_stream(Connection& connection, const StreamInfo& now) const;
 
   const WorkerConfig& config_;

@@ -77,7 +77,10 @@ void Reader::open_group() {
   // Who had our name before may still hold what is pending under it: then it is taken when it is
   // idle, as everybody else's.
   if (!shared_.group.open(*connection_)) recover_from_ = after(sent_at, config_.min_idle);
-  shared_.group.renewed(sent_at, std::nullopt);
+  // The mark is read before anything else is: what is lost now is to be made again there.
+  const auto renewal =
+      scripts::renew([this](auto&&... args) { return eval(args...); }, config_, {});
+  shared_.group.renewed(sent_at, renewal.mark);
   group_is_open_ = true;
   due_(sent_at);  // the keeper renews from now on
 }

@@ -35,6 +35,7 @@ struct FakeStream {
   std::optional<std::string> making{};
   std::string position{};
   std::string mark{};
+  bool record_is_gone = false;
   bool name_is_free = true;
 
   void add(StreamId id) {
@@ -51,9 +52,10 @@ struct FakeStream {
   std::string answer(const Words& words) {
     if (words[0] == "EVALSHA") return open(words);
     if (words[0] == "XRANGE") return range(StreamId::parse(words[2]));
-    if (words[0] == "HGET") {
-      EXPECT_EQ(words, (Words{"HGET", "{s}:millrace:g", "mark"}));
-      return mark.empty() ? "$-1\r\n" : bulk(mark);
+    if (words[0] == "HMGET") {
+      EXPECT_EQ(words, (Words{"HMGET", "{s}:millrace:g", "made", "mark"}));
+      if (record_is_gone) return "*2\r\n$-1\r\n$-1\r\n";
+      return "*2\r\n" + bulk("m1") + (mark.empty() ? "$-1\r\n" : bulk(mark));
     }
     if (!inspection_refusal.empty()) return inspection_refusal;
     return info();
