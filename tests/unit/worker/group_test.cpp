@@ -243,6 +243,13 @@ TEST_F(GroupTest, IsMadeAgainAtTheBeginningOfANewStreamWithLargerIds) {
   EXPECT_EQ(stream_.created_at, "0-0");
 }
 
+TEST_F(GroupTest, IsMadeAgainAtTheBeginningWhereItsRecordWentWithTheStream) {
+  given_read_to({4, 0});  // and the new stream has the same ids, as many as before
+  stream_.record_is_gone = true;
+  EXPECT_TRUE(group_.remake(connection_).another_stream);
+  EXPECT_EQ(stream_.created_at, "0-0");
+}
+
 TEST_F(GroupTest, IsMadeAgainAtTheBeginningOfANewStreamThatHasTheIdThatWasSeenLast) {
   given_read_to({4, 0});
   stream_.become({{4, 0}, {9, 0}});  // two entries, where there had been five
