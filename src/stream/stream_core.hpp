@@ -45,7 +45,9 @@ struct StreamCore {
  private:
   template <typename Decode>
   auto decoded(std::string_view command, Reply reply, Decode decode) const {
-    const auto endpoint = reply.endpoint();  // for a message, when the reply has been taken apart
+    // For a message, when the reply has been taken apart: hence a copy.
+    // NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
+    const auto endpoint = reply.endpoint();
     try {
       if constexpr (std::is_invocable_v<Decode, Reply>) {
         return decode(std::move(reply));
