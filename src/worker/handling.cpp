@@ -112,7 +112,6 @@ std::vector<Handling::Attempt> Handling::prepare(std::span<const Work> works, st
   const TimePoint until = config_.max_handler_time
                               ? after(shared_.clock.now(), *config_.max_handler_time)
                               : TimePoint::max();
-  if (config_.max_handler_time) due_(until);
   for (std::size_t i = 0; i < attempts.size(); ++i) {
     if (is_gone[i]) continue;
     const auto stop = shared_.ledger.begin_call(attempts[i].work.ticket, until);
@@ -124,6 +123,7 @@ std::vector<Handling::Attempt> Handling::prepare(std::span<const Work> works, st
       shared_.ledger.drop(attempts[i].work.ticket);
     }
   }
+  if (config_.max_handler_time) due_(until);
   std::size_t at = 0;
   std::erase_if(attempts, [&](const Attempt&) { return is_gone[at++]; });
   return attempts;
