@@ -99,7 +99,7 @@ std::vector<Handling::Attempt> Handling::prepare(std::span<const Work> works, st
     if (found[i] == scripts::Holding::kNotOurs) {
       is_gone[held[i]] = true;
       results[attempt.index] = Result::kNotOurs;
-      if (!shared_.ledger.drop(ticket)) continue;
+      if (!shared_.ledger.start_refused(ticket)) continue;
       count(shared_.counters.leases_lost);
       shared_.events.tell([&](Observer& observer) { observer.on_lease_lost(ticket.id); });
       continue;

@@ -193,6 +193,14 @@ void Ledger::starting(const Ticket& ticket, std::uint64_t deliveries) {
   if (deliveries != held->work.deliveries) starts_in_doubt_[ticket.id] = deliveries;
 }
 
+bool Ledger::start_refused(const Ticket& ticket) {
+  std::lock_guard lock{mutex_};
+  if (find(ticket) == nullptr) return false;
+  starts_in_doubt_.erase(ticket.id);
+  erase(held_.find(ticket.id));
+  return true;
+}
+
 void Ledger::started(const Ticket& ticket, TimePoint sent_at, std::uint64_t deliveries) {
   std::lock_guard lock{mutex_};
   Held* const held = find(ticket, State::kRunning);

@@ -133,6 +133,8 @@ class Ledger {
   /// The server is about to be told of its start, which changes its count there to `deliveries`. If
   /// the reply is lost, the entry may come back with that count, and no start more.
   void starting(const Ticket& ticket, std::uint64_t deliveries);
+  /// It has refused: the entry is not ours, and not held any more. False: it was not held.
+  bool start_refused(const Ticket& ticket);
   /// It has been told.
   void started(const Ticket& ticket, TimePoint sent_at, std::uint64_t deliveries);
   /// Gives its handler until then. False: it has lost its lease.
