@@ -121,7 +121,8 @@ TEST(Verdict, KeepsItsDelayAndItsReason) {
   EXPECT_EQ(Verdict::retry_after(std::chrono::seconds{2}).delay(), std::chrono::seconds{2});
   EXPECT_EQ(Verdict::dead_letter("no").reason(), "no");
   EXPECT_NE(Verdict::dead_letter("no"), Verdict::dead_letter("yes"));
-  EXPECT_THROW(Verdict::retry_after(std::chrono::milliseconds{-1}), InvalidArgument);
+  EXPECT_THROW(static_cast<void>(Verdict::retry_after(std::chrono::milliseconds{-1})),
+               InvalidArgument);
   EXPECT_NO_THROW(static_cast<void>(Verdict::retry_after(std::chrono::milliseconds{0})));
 }
 

@@ -26,7 +26,7 @@ TEST_F(HandlingBatchTest, CallsTheHandlerOnceForAll) {
     EXPECT_EQ(batch[2].entry.id(), (StreamId{3, 0}));
     return acks(batch);
   });
-  using enum Result;
+  using enum Handling::Result;
   EXPECT_EQ(handling.handle(three(), eval_),
             (std::vector<Result>{kSucceeded, kSucceeded, kSucceeded}));
   EXPECT_EQ(batches_, (std::vector<std::size_t>{3}));
@@ -42,7 +42,7 @@ TEST_F(HandlingBatchTest, DoesAsEachVerdictSays) {
   auto handling = handling_of_batches([](std::span<const Delivery>) {
     return std::vector{Verdict::ack(), Verdict::retry_after(9s), Verdict::dead_letter("no")};
   });
-  using enum Result;
+  using enum Handling::Result;
   EXPECT_EQ(handling.handle(three(), eval_), (std::vector<Result>{kSucceeded, kFailed, kFailed}));
   EXPECT_EQ(parts_.ledger.take_acks(10).ids, (Ids{{1, 0}}));
   const auto failures = settlements();
@@ -103,7 +103,7 @@ TEST_F(HandlingBatchTest, AsksAboutAllAtOnceAndLeavesOutWhatIsNotOurs) {
     for (const Delivery& one : batch) called.push_back(one.entry.id());
     return acks(batch);
   });
-  using enum Result;
+  using enum Handling::Result;
   EXPECT_EQ(handling.handle(works, eval_),
             (std::vector<Result>{kSucceeded, kSucceeded, kNotOurs, kSucceeded}));
   EXPECT_EQ(eval_.args, (std::vector<Words>{{"g", "alice", "me", "", "1-0", "1", "2", "0", "3-0",
@@ -138,7 +138,7 @@ TEST_F(HandlingBatchTest, PutsBackWhatIsLeftOfABatchWhenAStopComes) {
     return acks(batch);
   });
   self = &handling;
-  using enum Result;
+  using enum Handling::Result;
   EXPECT_EQ(handling.handle(std::vector<Work>{fresh({1, 0}), taken_over(4, {2, 0})}, eval_),
             (std::vector<Result>{kSucceeded, kNotStarted}));
   EXPECT_TRUE(parts_.ledger.running().empty());

@@ -212,7 +212,7 @@ TEST_F(HandlingDeferTest, DefersSomeOfABatch) {
     completion_ = batch[1].defer();
     return std::vector<Verdict>(batch.size(), Verdict::ack());
   });
-  using enum Result;
+  using enum Handling::Result;
   EXPECT_EQ(handling.handle(std::vector<Work>{fresh({1, 0}), fresh({2, 0}), fresh({3, 0})}, eval_),
             (std::vector<Result>{kSucceeded, kDeferred, kSucceeded}));
   EXPECT_EQ(parts_.ledger.running(), (Ids{{2, 0}}));
