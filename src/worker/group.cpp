@@ -4,7 +4,6 @@
 #include "protocol/decode.hpp"
 
 #include <algorithm>
-#include <string_view>
 
 namespace millrace::detail {
 
@@ -95,11 +94,7 @@ std::optional<Group::Record> Group::record(Connection& connection) const {
                         request.command("HMGET", 4).arg(config_.record).arg("made").arg("mark");
                       });
   if (reply.root()[0].is_nil()) return std::nullopt;
-  std::string_view mark = reply.root()[1].text();
-  const bool just_before = mark.starts_with('(');
-  if (just_before) mark.remove_prefix(1);
-  const auto id = StreamId::try_parse(mark);
-  return Record{.mark = id && just_before && *id != StreamId{} ? id->prev() : id};
+  return Record{.mark = scripts::decode_mark(reply.root()[1].text())};
 }
 
 Group::Remade Group::remake(Connection& connection) {

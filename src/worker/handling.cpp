@@ -99,9 +99,7 @@ std::vector<Handling::Attempt> Handling::prepare(std::span<const Work> works, st
     if (found[i] == scripts::Holding::kNotOurs) {
       is_gone[held[i]] = true;
       results[attempt.index] = Result::kNotOurs;
-      if (!shared_.ledger.start_refused(ticket)) continue;
-      count(shared_.counters.leases_lost);
-      shared_.events.tell([&](Observer& observer) { observer.on_lease_lost(ticket.id); });
+      if (shared_.ledger.start_refused(ticket)) tell_of_lost_lease(shared_, ticket.id);
       continue;
     }
     // What is no longer in the stream is handled from memory: there is no count to keep for it.
@@ -269,6 +267,14 @@ Milliseconds Handling::backoff(std::uint64_t attempt) const {
   thread_local std::mt19937_64 random{std::random_device{}()};
   std::uniform_real_distribution<> jitter{0.5, 1.0};
   return Milliseconds{static_cast<Milliseconds::rep>(std::min(delay, longest) * jitter(random))};
+}
+
+void Handling::fill(std::vector<Work>& works) {
+  while (works.size() < entries_a_call()) {
+    auto work = shared_.ledger.next(shared_.clock.now());
+    if (!work) return;
+    works.push_back(std::move(*work));
+  }
 }
 
 void Handling::never_arrived(const Work& work) {

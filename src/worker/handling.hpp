@@ -104,6 +104,9 @@ class Handling {
   /// How many entries a call takes.
   std::size_t entries_a_call() const noexcept;
 
+  /// Adds what may start now, up to entries_a_call(). It is running in the ledger from then on.
+  void fill(std::vector<Work>& works);
+
   /// Handles entries that are running in the ledger: makes sure that they are still ours where that
   /// is in doubt, and calls the handler. Throws only what `eval` throws; then the handler was not
   /// called, and those that it was to be called for are not held any more. What succeeded goes into

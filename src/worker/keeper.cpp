@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -160,8 +161,7 @@ void Keeper::tick() {
 
 void Keeper::expire() {
   for (const StreamId id : shared_.ledger.expire(shared_.clock.now())) {
-    count(shared_.counters.leases_lost);
-    shared_.events.tell([&](Observer& observer) { observer.on_lease_lost(id); });
+    tell_of_lost_lease(shared_, id);
   }
 }
 
@@ -198,9 +198,7 @@ void Keeper::note_found(const std::vector<std::pair<Ticket, std::uint64_t>>& ask
       shared_.ledger.renewed(ticket, sent_at);
       if (found[i] == scripts::Holding::kTrimmed) shared_.ledger.note_trimmed({&ticket.id, 1});
     } else if (shared_.ledger.lost(ticket, deliveries)) {
-      count(shared_.counters.leases_lost);
-      const StreamId id = ticket.id;
-      shared_.events.tell([&](Observer& observer) { observer.on_lease_lost(id); });
+      tell_of_lost_lease(shared_, ticket.id);
     }
   }
 }
@@ -210,8 +208,9 @@ void Keeper::park_again() {
   const TimePoint now = shared_.clock.now();
   std::vector<scripts::Hold> holds;
   for (const auto& [entry, due] : shared_.ledger.parked()) {
-    if (left_until(due, now) + shared_.config.lease_renew_every <= shared_.config.min_idle)
-      continue;
+    const bool lasts =
+        left_until(due, now) + shared_.config.lease_renew_every <= shared_.config.min_idle;
+    if (lasts) continue;
     holds.push_back({entry.id, entry.deliveries, entry.deliveries,
                      idle_until(due, now, shared_.config.min_idle)});
   }
@@ -254,10 +253,11 @@ void Keeper::remove_stale_consumers() {
   stale_at_ = shared_.clock.now() + kStaleAfter * config.min_idle;
   std::vector<ConsumerInfo> consumers;
   try {
-    const Reply reply = connection().call(
-        {.command = "XINFO CONSUMERS", .key = config.key}, [&](RequestBuffer& request) {
-          commands::xinfo_consumers(request, config.key, config.group);
-        });
+    const Reply reply =
+        connection().call({.command = "XINFO CONSUMERS", .key = config.key, .deadline = in_time()},
+                          [&](RequestBuffer& request) {
+                            commands::xinfo_consumers(request, config.key, config.group);
+                          });
     consumers = decode::consumers(reply.root());
     for (const ConsumerInfo& consumer : consumers) {
       const bool is_stale = consumer.pending == 0 &&
@@ -266,8 +266,8 @@ void Keeper::remove_stale_consumers() {
       if (!is_stale) continue;
       const std::array keys{std::string_view{config.key}};
       const std::array args{std::string_view{config.group}, std::string_view{consumer.name}};
-      connection().eval({.command = "XGROUP DELCONSUMER (by script)", .key = config.key},
-                        kRemoveConsumerScript, keys, args);
+      eval({.command = "XGROUP DELCONSUMER (by script)", .key = config.key}, kRemoveConsumerScript,
+           keys, args);
     }
   } catch (const PermissionError&) {  // NOLINT(bugprone-empty-catch): then others may
   }
@@ -320,14 +320,12 @@ void Keeper::end_read() {
 
 void Keeper::gather_unstarted() {
   auto works = shared_.ledger.close();
-  const auto holds = giving_back(shared_.config, works);
-  unstarted_.insert(unstarted_.end(), holds.begin(), holds.end());
-  for (Work& work : works) unstarted_works_.insert_or_assign(work.ticket.id, std::move(work));
+  unstarted_.insert(unstarted_.end(), std::make_move_iterator(works.begin()),
+                    std::make_move_iterator(works.end()));
 }
 
-void Keeper::bury_trimmed(StreamId id) {
+void Keeper::bury_trimmed(Work&& work) {
   if (!shared_.config.letters.enabled) return;
-  Work& work = unstarted_works_.at(id);
   const std::uint64_t attempts = work.reclaimed ? work.deliveries : 0;
   shared_.ledger.add_settlement({.kind = Settlement::Kind::kBury,
                                  .work = std::move(work),
@@ -339,14 +337,14 @@ void Keeper::bury_trimmed(StreamId id) {
 
 void Keeper::release() {
   if (unstarted_.empty()) return;
-  const auto found =
-      scripts::hold([this](auto&&... args) { return eval(args...); }, shared_.config, unstarted_);
-  const auto unstarted = std::exchange(unstarted_, {});
+  const auto found = scripts::hold([this](auto&&... args) { return eval(args...); }, shared_.config,
+                                   giving_back(shared_.config, unstarted_));
+  auto unstarted = std::exchange(unstarted_, {});
   const std::size_t before = released_.size();
   for (std::size_t i = 0; i < found.size(); ++i) {
-    if (found[i] == scripts::Holding::kOurs) released_.push_back(unstarted[i].id);
+    if (found[i] == scripts::Holding::kOurs) released_.push_back(unstarted[i].ticket.id);
     // Nobody else will ever have it.
-    if (found[i] == scripts::Holding::kTrimmed) bury_trimmed(unstarted[i].id);
+    if (found[i] == scripts::Holding::kTrimmed) bury_trimmed(std::move(unstarted[i]));
   }
   count(shared_.counters.released, released_.size() - before);
 }

@@ -9,7 +9,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -72,7 +71,7 @@ class Keeper {
   void remove_stale_consumers();
   void end_read();
   void gather_unstarted();
-  void bury_trimmed(StreamId id);
+  void bury_trimmed(Work&& work);
   void release();
   void finish();
   Connection& connection();
@@ -98,8 +97,7 @@ class Keeper {
   TimePoint renew_at_{};
   TimePoint settle_at_{};  // Later than now where the last dead letter was refused.
   TimePoint stale_at_{};
-  std::vector<scripts::Hold> unstarted_;  // to be given back
-  std::map<StreamId, Work> unstarted_works_;
+  std::vector<Work> unstarted_;  // to be given back
   std::vector<StreamId> released_;
 
   mutable std::mutex mutex_;

@@ -190,7 +190,10 @@ void Ledger::starting(const Ticket& ticket, std::uint64_t deliveries) {
   Held* const held = find(ticket, State::kRunning);
   if (held == nullptr) return;
   held->starting = true;
-  if (deliveries != held->work.deliveries) starts_in_doubt_[ticket.id] = deliveries;
+  if (deliveries == held->work.deliveries) return;
+  // Those that peers took are never asked about again. Without a doubt a start may count twice.
+  if (starts_in_doubt_.size() >= kMostDoubts) starts_in_doubt_.clear();
+  starts_in_doubt_[ticket.id] = deliveries;
 }
 
 bool Ledger::start_refused(const Ticket& ticket) {

@@ -239,6 +239,8 @@ class Ledger {
   static constexpr Milliseconds kAckDelay{5};
   /// Entries behind resting ones hold no place, but there are at most so many times `prefetch`.
   static constexpr std::size_t kMostWaiting = 16;
+  /// Starts whose reply was lost that are remembered.
+  static constexpr std::size_t kMostDoubts = 10'000;
 
  private:
   enum class State : std::uint8_t { kQueued, kRunning, kResting, kSettling, kDone, kAcking };

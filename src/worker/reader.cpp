@@ -20,6 +20,9 @@ namespace {
 /// Where only people can help, asking more often would not.
 constexpr Milliseconds kSlowPause{5'000};
 
+/// A group that was made again so long ago was made well.
+constexpr Milliseconds kCalm{1'000};
+
 /// A read does not wait for longer while other threads handle: what they fail is to be retried on
 /// time.
 constexpr Milliseconds kBlockWhileHandling{500};
@@ -34,7 +37,8 @@ Reader::Reader(const Shared& shared, Handling& handling, std::function<void(Time
       due_{std::move(due)},
       fail_{std::move(fail)},
       page_size_{std::min(config_.prefetch, scripts::kMostIds)},
-      backoff_{config_.reconnect_min, config_.reconnect_max} {}
+      backoff_{config_.reconnect_min, config_.reconnect_max},
+      remake_backoff_{config_.reconnect_min, config_.reconnect_max} {}
 
 void Reader::run(const std::stop_token& stop) {
   stop_ = stop;
@@ -78,9 +82,7 @@ void Reader::open_group() {
   // idle, as everybody else's.
   if (!shared_.group.open(*connection_)) recover_from_ = after(sent_at, config_.min_idle);
   // The mark is read before anything else is: what is lost now is to be made again there.
-  const auto renewal =
-      scripts::renew([this](auto&&... args) { return eval(args...); }, config_, {});
-  shared_.group.renewed(sent_at, renewal.mark);
+  renew_place();
   group_is_open_ = true;
   due_(sent_at);  // the keeper renews from now on
 }
@@ -88,18 +90,27 @@ void Reader::open_group() {
 void Reader::renew_old_token() {
   // The keeper does that, unless it cannot reach the server.
   if (config_.token.empty()) return;
-  const TimePoint now = shared_.clock.now();
-  if (now - shared_.group.renewed_at() < config_.min_idle / 2) return;
+  if (shared_.clock.now() - shared_.group.renewed_at() >= config_.min_idle / 2) renew_place();
+}
+
+void Reader::renew_place() {
+  const TimePoint sent_at = shared_.clock.now();
   const auto renewal =
       scripts::renew([this](auto&&... args) { return eval(args...); }, config_, {});
-  shared_.group.renewed(now, renewal.mark);
+  shared_.group.renewed(sent_at, renewal.mark);
 }
 
 void Reader::remake_group() {
-  // Once between two reads at full speed. A group that vanishes again and again is a fault.
-  if (std::exchange(remade_since_read_, true)) pause_for(backoff_.next());
+  // Once at full speed. A group that vanishes again and again is a fault, although reads come
+  // through in between.
+  if (remade_at_ && shared_.clock.now() - *remade_at_ < kCalm) {
+    pause_for(remake_backoff_.next());
+  } else {
+    remake_backoff_.reset();
+  }
   if (stop_.stop_requested()) return;
   const Group::Remade remade = shared_.group.remake(*connection_);
+  remade_at_ = shared_.clock.now();
   group_is_missing_ = false;
   if (remade.another_stream) shared_.ledger.start_over();
   cursor_ = StreamId{};
@@ -292,11 +303,7 @@ void Reader::work_off() {
   std::vector<Work> works;
   while (!stop_.stop_requested()) {
     works.clear();
-    while (works.size() < handling_.entries_a_call()) {
-      auto work = shared_.ledger.next(shared_.clock.now());
-      if (!work) break;
-      works.push_back(std::move(*work));
-    }
+    handling_.fill(works);
     if (works.empty()) return;
     try {
       handling_.handle(works, run);
@@ -392,7 +399,6 @@ void Reader::degrade(const Error& error, Milliseconds pause) {
 
 void Reader::well() {
   backoff_.reset();
-  remade_since_read_ = false;
   if (!std::exchange(probing_, false)) return;
   shared_.status.move_to(WorkerState::kRunning);
   if (const auto line = faults_.recovered()) {

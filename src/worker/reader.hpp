@@ -66,6 +66,7 @@ class Reader {
   void work_off();
   bool wait_for_room();
   void renew_old_token();
+  void renew_place();
   bool wait_while_paused();
 
   void flush_acks();
@@ -91,7 +92,7 @@ class Reader {
   TimePoint
       recover_from_{};  // Until then, who had our name before may hold what is pending for us.
   std::atomic<bool> must_recover_{true};
-  bool remade_since_read_ = false;
+  std::optional<TimePoint> remade_at_{};
   bool probing_ = true;  // The next read does not wait: it is to show whether all is well.
 
   StreamId cursor_{};
@@ -103,6 +104,7 @@ class Reader {
   TimePoint next_sweep_{};
 
   Backoff backoff_;
+  Backoff remake_backoff_;
   FaultLog faults_;
   std::mt19937_64 random_{std::random_device{}()};
 

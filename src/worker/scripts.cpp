@@ -140,17 +140,19 @@ std::vector<Holding> hold(Eval eval, const WorkerConfig& config, std::span<const
   return found;
 }
 
+std::optional<StreamId> decode_mark(std::string_view mark) {
+  const bool just_before = mark.starts_with('(');
+  if (just_before) mark.remove_prefix(1);
+  const auto id = StreamId::try_parse(mark);
+  return id && just_before && *id != StreamId{} ? id->prev() : id;
+}
+
 Renewal renew(Eval eval, const WorkerConfig& config, std::span<const Hold> holds) {
   const auto min_idle = fmt::to_string(config.min_idle.count());
   const Reply reply = run_hold(eval, config, min_idle, holds);
   Renewal renewal{.found = decode_found(reply.root()[0], holds.size()),
                   .pending = static_cast<std::size_t>(decode::count(reply.root()[1]))};
-  std::string_view mark = reply.root()[2].text();
-  const bool just_before = mark.starts_with('(');
-  if (just_before) mark.remove_prefix(1);
-  if (const auto id = StreamId::try_parse(mark)) {
-    renewal.mark = just_before && *id != StreamId{} ? id->prev() : *id;
-  }
+  renewal.mark = decode_mark(reply.root()[2].text());
   return renewal;
 }
 

@@ -79,6 +79,9 @@ struct Renewal {
   std::optional<StreamId> mark{};  ///< Up to here the whole group is done. None: it did not say.
 };
 
+/// A low-water mark as the record has it: an id, or `(id` for what is just before it.
+std::optional<StreamId> decode_mark(std::string_view mark);
+
 /// hold(), and renews the worker's place in the group's record. At most kMostIds.
 Renewal renew(Eval eval, const WorkerConfig& config, std::span<const Hold> holds);
 

@@ -116,13 +116,13 @@ bool Settling::write(Server server, const Settlement& burial) {
     return scripts::bury(server.eval, config, {.settlement = burial, .payload = payload}) ==
            scripts::Buried::kBuried;
   };
+  const auto is_a_peers = [&] {
+    const scripts::Hold hold{burial.work.ticket.id, burial.work.deliveries, burial.work.deliveries};
+    return scripts::hold(server.eval, config, {&hold, 1}).front() == scripts::Holding::kNotOurs;
+  };
   if (!config.letters.to_stream()) {
     // Asked first, so that a sink hears of nothing that is a peer's.
-    const scripts::Hold hold{burial.work.ticket.id, burial.work.deliveries, burial.work.deliveries};
-    if (!burial.trimmed &&
-        scripts::hold(server.eval, config, {&hold, 1}).front() == scripts::Holding::kNotOurs) {
-      return false;
-    }
+    if (!burial.trimmed && is_a_peers()) return false;
     try {
       config.letters.sink(letter_of(config, burial));
     } catch (const std::exception& error) {
@@ -137,10 +137,7 @@ bool Settling::write(Server server, const Settlement& burial) {
     return run(burial.work.entry.deleted() ? Payload::kInStream : Payload::kGiven);
   }
   // More than a script can pass on: two steps, so a crash between them leaves a second letter.
-  const scripts::Hold hold{burial.work.ticket.id, burial.work.deliveries, burial.work.deliveries};
-  if (scripts::hold(server.eval, config, {&hold, 1}).front() == scripts::Holding::kNotOurs) {
-    return false;
-  }
+  if (is_a_peers()) return false;
   write_large(server, burial);
   return run(Payload::kWritten);
 }

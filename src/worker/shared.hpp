@@ -27,4 +27,10 @@ struct Shared {
   const Clock& clock;
 };
 
+/// A held entry has turned out to be a peer's, or our lease of it has run out.
+inline void tell_of_lost_lease(const Shared& shared, StreamId id) {
+  count(shared.counters.leases_lost);
+  shared.events.tell([id](Observer& observer) { observer.on_lease_lost(id); });
+}
+
 }  // namespace millrace::detail

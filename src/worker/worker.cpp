@@ -125,18 +125,13 @@ void Worker::handle_until_stopped() {
       events_.log(Observer::LogLevel::kWarning, *line);
     }
   };
-  for (bool is_done = false; !is_done;) {
+  for (;;) {
     try {
       works.clear();
       auto first = ledger_.wait_for_next(stop_.get_token(), clock_);
-      is_done = !first;
-      if (is_done) break;
+      if (!first) break;
       works.push_back(std::move(*first));
-      while (works.size() < handling_.entries_a_call()) {
-        auto next = ledger_.next(clock_.now());
-        if (!next) break;
-        works.push_back(std::move(*next));
-      }
+      handling_.fill(works);
       handling_.handle(works, run);
     } catch (const Error& error) {
       note(error);
