@@ -1,6 +1,7 @@
 # millrace_add_tests(<name> [PUBLIC_API] [ON_EACH_SERVER] LABEL <label> SOURCES <file>...)
 #
-# One test program, and a ctest `<name>.<Suite>.<Fact>` for each of its tests.
+# One test program, and a ctest `<name>.<Suite>.<Fact>` for each of its tests. The target
+# `<label>_tests` builds all programs of a label.
 #
 # A PUBLIC_API suite sees include/ alone, as a user does. The others see src/ and call what a shared
 # library hides, so they exist in static builds only.
@@ -24,6 +25,10 @@ function(millrace_add_tests name)
     target_link_libraries(${name} PRIVATE millrace_internals)
   endif()
   set_target_properties(${name} PROPERTIES CXX_EXTENSIONS OFF)
+  if(NOT TARGET ${arg_LABEL}_tests)
+    add_custom_target(${arg_LABEL}_tests)
+  endif()
+  add_dependencies(${arg_LABEL}_tests ${name})
 
   if(arg_ON_EACH_SERVER)
     target_link_libraries(${name} PRIVATE millrace_test_server)

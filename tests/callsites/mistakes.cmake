@@ -126,3 +126,5 @@ callsites_mistake(worker.in_a_vector
   MISTAKE [[std::vector<ConsumerWorker> workers; workers.emplace_back(stream, options, [](const Delivery&) {});]]
   INSTEAD [[std::vector<std::unique_ptr<ConsumerWorker>> workers; workers.push_back(std::make_unique<ConsumerWorker>(stream, options, [](const Delivery&) {}));]]
   BECAUSE "deleted (function|constructor)")
+
+callsites_instead()

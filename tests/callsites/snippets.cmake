@@ -67,26 +67,43 @@ endfunction()
 # callsites_mistake(<name> MISTAKE <code> INSTEAD <code> BECAUSE <regex> [WARNS])
 #
 # MISTAKE does not compile (WARNS: compiles with a warning), for a reason that matches BECAUSE.
-# INSTEAD, which should differ in the mistake alone, compiles without a warning.
+# INSTEAD, which should differ in the mistake alone, compiles without a warning: all of them are one
+# test, callsites.<compiler>.instead.
 function(callsites_mistake name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "WARNS" "MISTAKE;INSTEAD;BECAUSE" "")
-  foreach(variant IN ITEMS MISTAKE INSTEAD)
-    set(${variant} "${CMAKE_CURRENT_BINARY_DIR}/${name}.${variant}.cpp")
-    file(CONFIGURE OUTPUT "${${variant}}" @ONLY CONTENT
-      "void snippet() {\n#line 1 \"${name}\"\n@arg_${variant}@\n}\n")
-  endforeach()
+  set(mistake "${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp")
+  file(CONFIGURE OUTPUT "${mistake}" @ONLY CONTENT
+    "void snippet() {\n#line 1 \"${name}\"\n@arg_MISTAKE@\n}\n")
+  string(MAKE_C_IDENTIFIER "${name}" function)
+  set_property(DIRECTORY APPEND_STRING PROPERTY callsites_instead
+    "void ${function}() {\n#line 1 \"${name}\"\n${arg_INSTEAD}\n}\n")
 
   foreach(compiler IN LISTS callsites_compilers)
     add_test(NAME callsites.${compiler}.${name}
       COMMAND "${CMAKE_COMMAND}"
-        -D "MISTAKE=${MISTAKE}"
-        -D "INSTEAD=${INSTEAD}"
+        -D "MISTAKE=${mistake}"
         -D "BECAUSE=${arg_BECAUSE}"
         -D "WARNS=${arg_WARNS}"
         -P "${CMAKE_CURRENT_LIST_DIR}/try_mistake.cmake"
         -- "${callsites_${compiler}}" ${callsites_use_prelude_${compiler}} ${callsites_flags}
       COMMAND_EXPAND_LISTS)
     set_tests_properties(callsites.${compiler}.${name} PROPERTIES
+      LABELS callsites
+      FIXTURES_REQUIRED callsites_prelude_${compiler})
+  endforeach()
+endfunction()
+
+# callsites_instead(): after all mistakes.
+function(callsites_instead)
+  set(file "${CMAKE_CURRENT_BINARY_DIR}/instead.cpp")
+  get_property(instead DIRECTORY PROPERTY callsites_instead)
+  file(CONFIGURE OUTPUT "${file}" @ONLY CONTENT "@instead@")
+  foreach(compiler IN LISTS callsites_compilers)
+    add_test(NAME callsites.${compiler}.instead
+      COMMAND "${callsites_${compiler}}" ${callsites_use_prelude_${compiler}} ${callsites_flags}
+        -Werror -fsyntax-only "${file}"
+      COMMAND_EXPAND_LISTS)
+    set_tests_properties(callsites.${compiler}.instead PROPERTIES
       LABELS callsites
       FIXTURES_REQUIRED callsites_prelude_${compiler})
   endforeach()

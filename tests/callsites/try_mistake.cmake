@@ -1,4 +1,4 @@
-# cmake -D MISTAKE=<file> -D INSTEAD=<file> -D BECAUSE=<regex> -D WARNS=<bool> -P try_mistake.cmake
+# cmake -D MISTAKE=<file> -D BECAUSE=<regex> -D WARNS=<bool> -P try_mistake.cmake
 #       -- <compiler> <flag>...
 #
 # See callsites_mistake.
@@ -15,29 +15,23 @@ endforeach()
 
 set(ENV{LC_ALL} C) # the diagnostics are matched in English
 
-# try(<file> <flag>...): sets `result` and `output`.
-macro(try file)
-  execute_process(COMMAND ${compile} ${ARGN} -fsyntax-only "${file}"
-    RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
-endmacro()
-
-try("${INSTEAD}" -Werror)
-if(NOT result EQUAL 0)
-  message(FATAL_ERROR "What to write instead does not compile:\n${output}")
+set(flags "")
+if(NOT WARNS)
+  set(flags -w)
 endif()
+execute_process(COMMAND ${compile} ${flags} -fsyntax-only "${MISTAKE}"
+  RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
 
 if(WARNS)
-  try("${MISTAKE}")
+  set(kind "warning")
   if(NOT result EQUAL 0)
     message(FATAL_ERROR "The mistake should warn, but does not compile:\n${output}")
   endif()
-  set(kind "warning")
 else()
-  try("${MISTAKE}" -w)
+  set(kind "error")
   if(result EQUAL 0)
     message(FATAL_ERROR "The mistake compiles.")
   endif()
-  set(kind "error")
 endif()
 
 if(NOT output MATCHES "${kind}: [^\n]*(${BECAUSE})")
