@@ -13,24 +13,18 @@ scripts::Opened Group::run_open(Connection& connection,
       scripts::open([&](auto&&... args) { return connection.eval(args...); }, config_, again);
   std::lock_guard lock{mutex_};
   making_ = opened.making;
+  note_added(opened.entries_added);
   return opened;
 }
 
 bool Group::open(Connection& connection) {
-  const bool name_was_free = run_open(connection, std::nullopt).name_was_free;
-  observe(connection);
-  return name_was_free;
+  return run_open(connection, std::nullopt).name_was_free;
 }
 
-void Group::observe(Connection& connection, std::optional<TimePoint> deadline) {
-  try {
-    const auto info = stream_info(connection, deadline);
-    std::lock_guard lock{mutex_};
-    // A stream that counts less than before is not the one that had our group: by its own count it
-    // would pass for it.
-    if (info) entries_added_ = std::max(entries_added_, info->entries_added);
-  } catch (const PermissionError&) {  // NOLINT(bugprone-empty-catch): then nobody knows
-  }
+void Group::note_added(std::optional<std::uint64_t> entries_added) {
+  // A stream that counts less than before is not the one that had our group: by its own count it
+  // would pass for it.
+  if (entries_added) entries_added_ = std::max(entries_added_, entries_added);
 }
 
 void Group::seen(StreamId id) {
@@ -38,10 +32,12 @@ void Group::seen(StreamId id) {
   last_seen_ = std::max(last_seen_, id);
 }
 
-void Group::renewed(TimePoint sent_at, std::optional<StreamId> mark) {
+void Group::renewed(TimePoint sent_at, std::optional<StreamId> mark,
+                    std::optional<std::uint64_t> entries_added) {
   std::lock_guard lock{mutex_};
   renewed_at_ = std::max(renewed_at_, sent_at);
   if (mark) mark_ = mark;
+  note_added(entries_added);
 }
 
 TimePoint Group::renewed_at() const {
@@ -49,11 +45,10 @@ TimePoint Group::renewed_at() const {
   return renewed_at_;
 }
 
-std::optional<StreamInfo> Group::stream_info(Connection& connection,
-                                             std::optional<TimePoint> deadline) const {
+std::optional<StreamInfo> Group::stream_info(Connection& connection) const {
   try {
     const Reply reply = connection.call(
-        {.command = "XINFO STREAM", .key = config_.key, .deadline = deadline},
+        {.command = "XINFO STREAM", .key = config_.key},
         [&](RequestBuffer& request) { commands::xinfo_stream(request, config_.key); });
     return decode::stream_info(reply.root());
   } catch (const NoGroupError&) {
@@ -98,7 +93,7 @@ std::optional<Group::Record> Group::record(Connection& connection) const {
 }
 
 Group::Remade Group::remake(Connection& connection) {
-  const auto info = stream_info(connection, std::nullopt);
+  const auto info = stream_info(connection);
   const auto recorded = record(connection);
   // Who has flushed the record has flushed the stream, however much the new one looks like it.
   Remade remade{.another_stream = !info || !recorded || !is_the_same_stream(connection, *info)};

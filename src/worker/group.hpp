@@ -29,13 +29,10 @@ class Group {
   /// of the same name may still run.
   bool open(Connection& connection);
 
-  /// Reads what tells this stream from another one. What the user may not ask for is left unknown;
-  /// other errors throw.
-  void observe(Connection& connection, std::optional<TimePoint> deadline = std::nullopt);
-
-  /// The worker's place in the record was renewed by a request sent at this time, which read the
-  /// mark as well.
-  void renewed(TimePoint sent_at, std::optional<StreamId> mark);
+  /// The worker's place in the record was renewed by a request sent at this time, which read these
+  /// as well.
+  void renewed(TimePoint sent_at, std::optional<StreamId> mark,
+               std::optional<std::uint64_t> entries_added);
   TimePoint renewed_at() const;
   /// open() has succeeded.
   bool is_open() const { return renewed_at() != TimePoint{}; }
@@ -56,13 +53,13 @@ class Group {
 
  private:
   scripts::Opened run_open(Connection& connection, const std::optional<scripts::Remaking>& again);
-  std::optional<StreamInfo> stream_info(Connection& connection,
-                                        std::optional<TimePoint> deadline) const;
+  std::optional<StreamInfo> stream_info(Connection& connection) const;
   struct Record {
     std::optional<StreamId> mark{};
   };
   /// nullopt: there is none.
   std::optional<Record> record(Connection& connection) const;
+  void note_added(std::optional<std::uint64_t> entries_added);  // with mutex_ held
   bool is_the_same_stream(Connection& connection, const StreamInfo& now) const;
 
   const WorkerConfig& config_;
@@ -71,7 +68,7 @@ class Group {
   TimePoint renewed_at_{};
   std::optional<StreamId> mark_{};
   StreamId last_seen_{};
-  std::optional<std::uint64_t> entries_added_{};
+  std::optional<std::uint64_t> entries_added_{};  // To the stream that had our group.
 };
 
 }  // namespace millrace::detail

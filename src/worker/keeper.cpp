@@ -179,13 +179,12 @@ void Keeper::renew() {
       continue;
     }
     const scripts::Renewal renewal = scripts::renew(run, shared_.config, holds);
-    shared_.group.renewed(sent_at, renewal.mark);
+    shared_.group.renewed(sent_at, renewal.mark, renewal.entries_added);
     note_found(held, first, renewal.found, sent_at);
     if (renewal.pending > shared_.ledger.known_pending(sent_at)) others_.recover();
   }
   is_cut_off_ = false;
   park_again();
-  shared_.group.observe(connection(), in_time());
   renew_at_ = shared_.clock.now() + shared_.config.lease_renew_every;
 }
 

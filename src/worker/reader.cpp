@@ -97,7 +97,7 @@ void Reader::renew_place() {
   const TimePoint sent_at = shared_.clock.now();
   const auto renewal =
       scripts::renew([this](auto&&... args) { return eval(args...); }, config_, {});
-  shared_.group.renewed(sent_at, renewal.mark);
+  shared_.group.renewed(sent_at, renewal.mark, renewal.entries_added);
 }
 
 void Reader::remake_group() {

@@ -82,6 +82,11 @@ std::vector<Holding> decode_found(ReplyView answers, std::size_t asked) {
   return found;
 }
 
+std::optional<std::uint64_t> decode_added(ReplyView answer) {
+  if (!answer.is_integer()) return std::nullopt;
+  return decode::count(answer);
+}
+
 Reply run_hold(Eval eval, const WorkerConfig& config, std::string_view min_idle,
                std::span<const Hold> holds) {
   Args args{config, 1 + 4 * holds.size()};
@@ -153,6 +158,7 @@ Renewal renew(Eval eval, const WorkerConfig& config, std::span<const Hold> holds
   Renewal renewal{.found = decode_found(reply.root()[0], holds.size()),
                   .pending = static_cast<std::size_t>(decode::count(reply.root()[1]))};
   renewal.mark = decode_mark(reply.root()[2].text());
+  renewal.entries_added = decode_added(reply.root()[3]);
   return renewal;
 }
 
@@ -222,7 +228,8 @@ Opened open(Eval eval, const WorkerConfig& config, const std::optional<Remaking>
   return {.made = root[0].integer() == 1,
           .making = std::string{root[1].text()},
           .position = StreamId::try_parse(root[2].text()).value_or(StreamId{}),
-          .name_was_free = root[3].integer() == 1};
+          .name_was_free = root[3].integer() == 1,
+          .entries_added = decode_added(root[4])};
 }
 
 void leave(Eval eval, const WorkerConfig& config) {

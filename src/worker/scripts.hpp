@@ -77,6 +77,7 @@ struct Renewal {
   std::vector<Holding> found{};
   std::size_t pending = 0;         ///< How many the server has under our name.
   std::optional<StreamId> mark{};  ///< Up to here the whole group is done. None: it did not say.
+  std::optional<std::uint64_t> entries_added{};  ///< Ever, to the stream. None: it did not say.
 };
 
 /// A low-water mark as the record has it: an id, or `(id` for what is just before it.
@@ -117,6 +118,7 @@ struct Opened {
   std::string making{};
   StreamId position{};
   bool name_was_free = true;
+  std::optional<std::uint64_t> entries_added{};  ///< As in Renewal.
 };
 
 /// A group that was missing, to be made again.

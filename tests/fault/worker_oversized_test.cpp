@@ -1,6 +1,7 @@
 #include "support/proxy.hpp"
 #include "worker_test.hpp"
 
+#include <set>
 #include <string>
 
 namespace millrace::test {
@@ -60,7 +61,7 @@ TEST_F(WorkerOversized, APageIsHalvedUntilItArrives) {
   }
   orphan("alice");
   Proxy proxy{server()};
-  proxy.limit_replies(3'500);  // for what is said of the stream, first and last entry are sent, too
+  proxy.limit_replies(3'500);
   Journal journal;
   WorkerOptions eight = patient();
   eight.prefetch = 8;
@@ -151,6 +152,25 @@ TEST_F(WorkerOversized, AnEntryThatDidNotArriveIsAskedForAgainLater) {
   EXPECT_TRUE(journal.wait_for(Ids{{1, 0}, {2, 0}, {3, 0}, {4, 0}}));
   EXPECT_EQ(journal.calls_for({2, 0}).front().attempt, 3U);
   EXPECT_TRUE(nothing_is_pending());
+}
+
+TEST_F(WorkerOversized, AnEntryThatNobodyWantsKeepsNobodyFromOpeningAndRenewing) {
+  raw()("XADD", "s", "1-0", "f", std::string(100'000, 'x'));
+  raw()("XGROUP", "CREATE", "s", "g", "$");
+  Proxy proxy{server()};
+  proxy.limit_replies(10'000);
+  Journal journal;
+  WorkerOptions busy = patient();
+  busy.lease_renew_every = 20ms;
+  ConsumerWorker worker{stream(impatient(proxy)), busy, journal.handler()};
+  worker.start();
+  ASSERT_TRUE(worker.wait_ready(10s)) << heard().text();
+  std::set<std::string> renewals;
+  EXPECT_TRUE(wait_until([&] {
+    renewals.insert(raw()("HGET", "{s}:millrace:g", "renewed").text);
+    return renewals.size() == 5;
+  }));
+  EXPECT_TRUE(heard().connections_lost().empty()) << heard().text();
 }
 
 TEST_F(WorkerOversized, OnDemandAsksForLessTheNextTime) {

@@ -35,6 +35,16 @@ local function entry_of(id)
   return redis.call('XRANGE', stream, id, id)[1]
 end
 
+-- How many entries the stream has ever been given, or '' where the user may not ask.
+local function entries_added()
+  local info = redis.pcall('XINFO', 'STREAM', stream)
+  if info.err then return '' end
+  for i = 1, #info, 2 do
+    if info[i] == 'entries-added' then return info[i + 1] end
+  end
+  return ''
+end
+
 -- Writes a dead letter with `fields` after its own ones. True, or why it could not be written.
 local function write_dead_letter(letter, fields)
   if letter.cap ~= '' and redis.call('XLEN', dead_letters) >= tonumber(letter.cap) then

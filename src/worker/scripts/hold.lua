@@ -7,7 +7,8 @@
 -- ARGV: min_idle in ms to renew the worker's place in the record, or ''; then id, expected count,
 -- new count, idle time to set in ms, ...
 -- Answers {{1 (changed), 0 (not ours) or 2 (no longer in the stream) for each id}}, and where the
--- record is renewed {how many are pending for this consumer, the group's low-water mark or ''}.
+-- record is renewed {how many are pending for this consumer, the group's low-water mark or '', how
+-- many entries the stream has ever been given or ''}.
 local error = superseded()
 if error then return error end
 
@@ -48,4 +49,4 @@ else
   end
 end
 if mark ~= '' then redis.call('HSET', record, 'mark', mark) end
-return {answers, ours, mark}
+return {answers, ours, mark, entries_added()}

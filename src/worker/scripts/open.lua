@@ -4,7 +4,8 @@
 -- a random word for this making of the group, and to make it again after it was missing: the making
 -- that we knew, and the position to set it to; else '' and ''.
 -- Answers {1 if the group was made or set back, the making that stands, its position, 1 if nobody
--- else works under the name}; or an error if the others work with another min_idle.
+-- else works under the name, how many entries the stream has ever been given or ''}; or an error if
+-- the others work with another min_idle.
 local start, min_idle, kept = ARGV[4], ARGV[5], tonumber(ARGV[6])
 local new_making, known, position = ARGV[7], ARGV[8], ARGV[9]
 local now = now_ms()
@@ -50,4 +51,4 @@ if token ~= '' then
   redis.call('HSET', record, 'token:' .. consumer, token, 'at:' .. consumer, now)
 end
 redis.call('HSET', record, 'min_idle', min_idle, 'renewed', now)
-return {made, making, start, free}
+return {made, making, start, free, entries_added()}

@@ -83,8 +83,10 @@ struct FakeStream {
       position = start;
       if (again) mark = start;
     }
-    return fmt::format("*4\r\n:{}\r\n{}{}:{}\r\n", int{made}, bulk(*making), bulk(start),
-                       int{name_is_free});
+    const std::string added =
+        inspection_refusal.empty() ? fmt::format(":{}\r\n", entries_added) : bulk("");
+    return fmt::format("*5\r\n:{}\r\n{}{}:{}\r\n{}", int{made}, bulk(*making), bulk(start),
+                       int{name_is_free}, added);
   }
   std::string range(StreamId id) const {
     return entries.contains(id) ? "*1\r\n" + entry(id) : "*0\r\n";
@@ -112,8 +114,11 @@ class GroupTest : public ::testing::Test {
     group_.open(connection_);
     stream_.group = id;
     group_.seen(id);
-    group_.renewed(clock_.now(), mark.value_or(id));
-    group_.observe(connection_);
+    look(mark.value_or(id));
+  }
+  /// As each renewal does.
+  void look(std::optional<StreamId> mark) {
+    group_.renewed(clock_.now(), mark, stream_.entries_added);
   }
   void lose_the_group() {
     stream_.group.reset();
@@ -145,15 +150,15 @@ TEST_F(GroupTest, SaysWhetherTheConsumersNameWasFree) {
 
 TEST_F(GroupTest, IsOpenOnceTheRecordWasWritten) {
   EXPECT_FALSE(group_.is_open());
-  group_.renewed(clock_.now(), std::nullopt);
+  look(std::nullopt);
   EXPECT_TRUE(group_.is_open());
-  group_.renewed(clock_.now() - Milliseconds{1}, std::nullopt);
+  group_.renewed(clock_.now() - Milliseconds{1}, std::nullopt, std::nullopt);
   EXPECT_EQ(group_.renewed_at(), clock_.now()) << "an older request says nothing";
 }
 
 TEST_F(GroupTest, KeepsItsMarkWhereTheServerDidNotSay) {
   given_read_to({3, 0});
-  group_.renewed(clock_.now(), std::nullopt);
+  look(std::nullopt);
   lose_the_group();
   EXPECT_EQ(group_.remake(connection_).position, (StreamId{3, 0}));
 }
@@ -207,7 +212,7 @@ TEST_F(GroupTest, IsMadeAgainBeforeItsLowestPendingEntry) {
 
 TEST_F(GroupTest, IsMadeAgainWhereItWasSetBackTo) {
   given_read_to({4, 0}, StreamId{3, 0}.prev());
-  group_.renewed(clock_.now(), StreamId{1, 0});
+  look(StreamId{1, 0});
   lose_the_group();
   EXPECT_EQ(group_.remake(connection_).position, (StreamId{1, 0}));
 }
@@ -260,7 +265,7 @@ TEST_F(GroupTest, IsMadeAgainAtTheBeginningOfANewStreamThatHasTheIdThatWasSeenLa
 TEST_F(GroupTest, IsMadeAgainAtTheBeginningOfANewStreamAlthoughNothingOfTheOldOneWasSeen) {
   config_.group_start = GroupStart::now();
   group_.open(connection_);
-  group_.renewed(clock_.now(), StreamId{5, 0});
+  look(StreamId{5, 0});
   stream_.become({{1, 0}, {2, 0}, {3, 0}, {3, 1}, {3, 2}, {3, 3}});
   EXPECT_TRUE(group_.remake(connection_).another_stream);
   EXPECT_EQ(stream_.created_at, "0-0");
@@ -269,7 +274,7 @@ TEST_F(GroupTest, IsMadeAgainAtTheBeginningOfANewStreamAlthoughNothingOfTheOldOn
 TEST_F(GroupTest, IsNotConfusedByALookAtTheNewStream) {
   given_read_to({4, 0});
   stream_.become({{8, 0}, {9, 0}});
-  group_.observe(connection_);  // the keeper comes between
+  look(std::nullopt);  // the keeper comes between
   EXPECT_TRUE(group_.remake(connection_).another_stream);
 }
 
@@ -279,7 +284,7 @@ TEST_F(GroupTest, IsNotConfusedByALookAtTheNewStreamWhereAPeerHasMadeTheGroup) {
   stream_.group = StreamId{};
   stream_.making = "a peer's";
   stream_.position = "0-0";
-  group_.observe(connection_);
+  look(std::nullopt);
   const Group::Remade remade = group_.remake(connection_);
   EXPECT_TRUE(remade.another_stream);
   EXPECT_FALSE(remade.created);
@@ -403,7 +408,6 @@ TEST_F(GroupTest, PassesOnWhyItCannotBeMade) {
 TEST_F(GroupTest, PassesOnThatTheConnectionIsLost) {
   ScriptedConnection lost{[](const Words&) -> std::string { throw IoError{"lost"}; }};
   EXPECT_THROW(group_.open(lost), IoError);
-  EXPECT_THROW(group_.observe(lost), IoError);
   EXPECT_THROW(group_.remake(lost), IoError);
 }
 

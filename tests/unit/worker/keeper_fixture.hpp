@@ -46,7 +46,7 @@ class KeeperTest : public ::testing::Test {
   }
   /// The reader has opened the group.
   void open() {
-    parts_.group.renewed(now(), std::nullopt);
+    parts_.group.renewed(now(), std::nullopt, std::nullopt);
     keeper_.wake(now());
   }
   static TimePoint now() { return Clock::system().now(); }
