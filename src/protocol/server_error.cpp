@@ -51,6 +51,9 @@ struct Text {
   Meaning meaning;
 };
 
+constexpr std::string_view kTooOld =
+    "this server is too old for it, or its administrator renamed it";
+
 /// Texts as Redis 7.0 to 8.6 and Valkey 8.0 to 9.1 have them; a script adds ` script: <sha>, on …`
 /// to what its commands answer.
 constexpr std::array kTexts{
@@ -66,8 +69,10 @@ constexpr std::array kTexts{
          {"NOPERM", Code::kPermission, "grant it to the user with ACL SETUSER"}},
     Text{"ERR ACL failure in script",
          {"NOPERM", Code::kPermission, "grant it to the user with ACL SETUSER"}},
-    Text{"ERR unknown command",
-         {"ERR", Code::kServer, "this server is too old for it, or its administrator renamed it"}},
+    // By itself, and in a script of Redis and of Valkey.
+    Text{"ERR unknown command", {"ERR", Code::kServer, kTooOld}},
+    Text{"ERR Unknown Redis command called from script", {"ERR", Code::kServer, kTooOld}},
+    Text{"ERR Unknown command called from script", {"ERR", Code::kServer, kTooOld}},
 };
 
 Meaning meaning_of(std::string_view line) {

@@ -19,9 +19,12 @@ Remedy remedy_for_server_error(const Error& error) noexcept {
   if (is_client_unblock(error)) return Remedy::kNone;
   // Our own scripts' words: another worker has taken the name, or works with another min_idle.
   if (error.prefix() == "SUPERSEDED" || error.prefix() == "MINIDLE") return Remedy::kFail;
-  // A server before 7.0 does not know the commands. Its other ERRs may pass, such as the one of a
-  // server that has no room for another client.
-  if (error.prefix() == "ERR" && says(error, "unknown command")) return Remedy::kFail;
+  // A server before 7.0 does not know the commands, which it says in other words in a script. Its
+  // other ERRs may pass, such as the one of a server that has no room for another client.
+  if (error.prefix() == "ERR" &&
+      (says(error, "unknown command") || says(error, " command called from script"))) {
+    return Remedy::kFail;
+  }
   if (error.prefix() == "ERR") return Remedy::kRetrySlowly;
   return Remedy::kRetry;
 }

@@ -342,5 +342,23 @@ TEST_F(WorkerServerFault, AServerWithoutRoomForAnotherClientIsAskedAgain) {
   EXPECT_TRUE(journal.wait_for(append_ids(1)));
 }
 
+/// A server that does not know one of the commands.
+class WorkerOldServer : public WorkerTest, public ::testing::WithParamInterface<const char*> {
+ protected:
+  WorkerOldServer() : WorkerTest{{.args = {"--rename-command", GetParam(), "gone"}}} {}
+};
+
+TEST_P(WorkerOldServer, EndsTheWorkerWhichSaysSo) {
+  Journal journal;
+  ConsumerWorker worker{stream(), options(), journal.handler()};
+  worker.start();
+  EXPECT_TRUE(wait_until([&] { return worker.state() == WorkerState::kFailed; })) << heard().text();
+  EXPECT_THAT(worker.failure().value().what(), ::testing::HasSubstr("this server is too old"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Without, WorkerOldServer,
+                         ::testing::Values("XREADGROUP", "XAUTOCLAIM", "XGROUP"),
+                         [](const auto& command) { return std::string{command.param}; });
+
 }  // namespace
 }  // namespace millrace::test
