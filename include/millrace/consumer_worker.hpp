@@ -8,6 +8,7 @@
 #include <millrace/observer.hpp>
 #include <millrace/stream_id.hpp>
 #include <millrace/stream_options.hpp>
+#include <millrace/worker_stats.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -78,6 +79,8 @@ struct WorkerOptions {
   /// How long one handler call may take, more than 0: then Delivery::stop fires, and the entry's
   /// lease ends, so that a peer takes it. None: as long as it likes, the lease is renewed.
   std::optional<std::chrono::milliseconds> max_handler_time{};
+  /// Measures times: WorkerStats::handler_time, age and last_completion. Counters are always kept.
+  bool metrics = true;
 };
 
 /// What stop() did.
@@ -94,22 +97,6 @@ struct ReapReport {
   std::size_t processed = 0;            ///< Of these, handled and acknowledged.
   std::vector<StreamId> deleted_ids{};  ///< Pending, but no longer in the stream: dropped.
   std::optional<Error> error{};         ///< Why it ended early. What came before it is counted.
-};
-
-/// Counters since the worker was made, and gauges.
-struct WorkerStats {
-  std::uint64_t delivered = 0;  ///< Entries that came, those taken over included.
-  std::uint64_t succeeded = 0;  ///< Handler calls that ended in ack.
-  std::uint64_t failed = 0;     ///< Handler calls that ended in a retry, a dead letter, or threw.
-  std::uint64_t retried = 0;    ///< Of these, those that are to be tried again.
-  std::uint64_t dead_lettered = 0;  ///< Dead letters written.
-  std::uint64_t reclaimed = 0;      ///< Entries taken over: idle ones of anybody, and own orphans.
-  std::uint64_t released = 0;       ///< Entries given back at the stop.
-  std::uint64_t leases_lost = 0;    ///< Held entries that turned out to be a peer's.
-  std::uint64_t trimmed = 0;        ///< Pending entries whose payload was gone.
-  std::uint64_t reconnects = 0;     ///< Connections made after the first.
-  std::size_t in_flight = 0;        ///< Entries held now: queued, running, or not yet acknowledged.
-  std::size_t queued_bytes = 0;     ///< Bytes of the payloads that are held now.
 };
 
 /// Reads a stream as one consumer of a group, calls a handler for each entry, acknowledges what
@@ -173,6 +160,18 @@ class MILLRACE_EXPORT ConsumerWorker {
   WorkerState state() const;             ///< As of now; it may have changed when this returns.
   std::optional<Error> failure() const;  ///< Why state() is kFailed.
   WorkerStats stats() const;             ///< No I/O; each number is right, all together may not be.
+
+  /// True in WorkerState::kRunning: it reads, and the server answers. No I/O.
+  bool is_ready() const;
+
+  /// False if the process should be ended, since the worker goes on no more: it is in
+  /// WorkerState::kFailed; or work has waited for longer than `within` and in that time no handler
+  /// call started or ended. Work is an entry that a handler has, or (while the server is there)
+  /// that one could have; not a retry that is not due, nor an acknowledgement. So a worker without
+  /// work, and one whose server is away, is alive, however long that lasts: a new process would not
+  /// do better. `within` must be longer than a handler call takes. No I/O.
+  bool is_alive(std::chrono::milliseconds within) const;
+
   const std::string& consumer() const noexcept;  ///< The name it reads by.
 
  private:

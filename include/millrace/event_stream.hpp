@@ -3,6 +3,7 @@
 #include <millrace/connection.hpp>
 #include <millrace/entry.hpp>
 #include <millrace/export.hpp>
+#include <millrace/health.hpp>
 #include <millrace/stream_info.hpp>
 #include <millrace/stream_options.hpp>
 
@@ -233,6 +234,11 @@ class MILLRACE_EXPORT EventStream {
   /// without the group.
   std::vector<PendingEntry> pending_entries(std::string_view group,
                                             const PendingQuery& query = {}) const;
+
+  /// How far the group has come: what waits, for how long, and with whom. One round trip; what
+  /// happens on the server meanwhile can fall between two of the numbers. Not `exists` without the
+  /// group.
+  GroupHealth group_health(std::string_view group) const;
 
  private:
   std::shared_ptr<const detail::StreamCore> core_;

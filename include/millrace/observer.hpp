@@ -51,7 +51,34 @@ class Observer {
   /// A connection was lost or could not be made.
   virtual void on_connection_lost(const Error& /*error*/) {}
 
-  /// Right before and right after each handler call, on its thread.
+  /// A handler call that is about to be made.
+  class Call {
+   public:
+    /// Makes it, the first time and on the thread that it was given to. What the handler throws
+    /// does not come out of it.
+    virtual void operator()() = 0;
+
+   protected:
+    Call() = default;
+    Call(const Call&) = default;
+    Call& operator=(const Call&) = default;
+    ~Call() = default;
+  };
+
+  /// Around each handler call, on its thread, for what has to be there during it: a trace context.
+  /// on_delivery, on_handler_exception and on_verdict of the call come from inside `call()`. The
+  /// deliveries are one, or those of a batch. A call that is not made from here is made afterwards;
+  /// a second one does nothing.
+  ///
+  ///     void around_call(std::span<const Delivery> deliveries, Call& call) override {
+  ///       const auto span = tracer->StartSpan("process", {}, link_to(deliveries.front().entry));
+  ///       const auto scope = tracer->WithActiveSpan(span);
+  ///       call();
+  ///     }
+  virtual void around_call(std::span<const Delivery> /*deliveries*/, Call& call) { call(); }
+
+  /// Right before and right after each handler call, on its thread. The verdict of a deferred one
+  /// comes when that is finished, on the thread that does it.
   virtual void on_delivery(const Delivery& /*delivery*/) {}
   virtual void on_verdict(const Delivery& /*delivery*/, const Verdict& /*verdict*/) {}
   /// The handler threw; `what` is the exception's text. on_verdict follows.
@@ -71,6 +98,10 @@ class Observer {
   /// An entry that we held turned out to be a peer's, or our lease of it ran out: Delivery::stop of
   /// its call has fired.
   virtual void on_lease_lost(StreamId /*id*/) {}
+
+  /// The group is gone, or the stream with it; `error` is what the server said. on_group_recreated
+  /// follows, or the worker ends in WorkerState::kFailed: see OnMissingGroup.
+  virtual void on_group_lost(const Error& /*error*/) {}
 
   /// The group was gone and has been made again, to read after `position`. What was appended may be
   /// delivered again; what was in a stream that is gone is lost with it.

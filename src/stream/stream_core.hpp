@@ -42,7 +42,7 @@ struct StreamCore {
                    decode);
   }
 
- private:
+  /// Of a reply to `command`.
   template <typename Decode>
   auto decoded(std::string_view command, Reply reply, Decode decode) const {
     // For a message, when the reply has been taken apart: hence a copy.

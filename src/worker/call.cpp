@@ -35,9 +35,7 @@ namespace detail {
 
 void Deferred::finish(const Verdict& verdict) {
   if (is_finished_.exchange(true)) return;
-  door_->enter([&](Handling& handling) {
-    handling.conclude(attempt_, handling.delivery_of(attempt_, nullptr), verdict, {}, nullptr);
-  });
+  door_->enter([&](Handling& handling) { handling.finish_deferred(attempt_, verdict); });
 }
 
 bool Call::extend(Milliseconds time) {

@@ -133,7 +133,8 @@ WorkerConfig resolve(const WorkerOptions& options, const EventStream& stream) {
           .reconnect_min = options.reconnect_min,
           .reconnect_max = options.reconnect_max,
           .lane = options.key,
-          .max_handler_time = options.max_handler_time};
+          .max_handler_time = options.max_handler_time,
+          .metrics = options.metrics};
 }
 
 }  // namespace millrace::detail

@@ -45,6 +45,7 @@ struct WorkerConfig {
   Milliseconds reconnect_max{};
   std::function<std::string(const Entry&)> lane{};
   std::optional<Milliseconds> max_handler_time{};
+  bool metrics = true;
 };
 
 /// Throws InvalidArgument, which names the option, the value and the rule.

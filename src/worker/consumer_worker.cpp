@@ -36,6 +36,12 @@ WorkerState ConsumerWorker::state() const { return worker_->state(); }
 
 std::optional<Error> ConsumerWorker::failure() const { return worker_->failure(); }
 
+bool ConsumerWorker::is_ready() const { return worker_->is_ready(); }
+
+bool ConsumerWorker::is_alive(std::chrono::milliseconds within) const {
+  return worker_->is_alive(within);
+}
+
 WorkerStats ConsumerWorker::stats() const { return worker_->stats(); }
 
 const std::string& ConsumerWorker::consumer() const noexcept { return worker_->consumer(); }

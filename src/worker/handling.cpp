@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <exception>
 #include <random>
@@ -17,6 +18,13 @@ namespace {
 /// The start that comes next, as the server's count will have it.
 std::uint64_t next_start(const Work& work) noexcept {
   return work.reclaimed && !work.start_counted ? work.deliveries + 1 : work.deliveries;
+}
+
+/// How long ago it was appended, if its id is a time.
+Milliseconds age_of(StreamId id, WallTime now) {
+  const auto milliseconds = std::chrono::floor<Milliseconds>(now.time_since_epoch()).count();
+  const auto at = static_cast<std::uint64_t>(std::max<Milliseconds::rep>(milliseconds, 0));
+  return Milliseconds{static_cast<Milliseconds::rep>(at - std::min(at, id.ms))};
 }
 
 }  // namespace
@@ -138,19 +146,9 @@ Delivery Handling::delivery_of(const Attempt& attempt, Call* call) const {
           .call = call};
 }
 
-void Handling::call(std::span<const Attempt> attempts, std::span<Result> results, AckBatch* acks) {
-  std::deque<Call> calls;  // Deliveries point to them
-  std::vector<Delivery> deliveries;
-  deliveries.reserve(attempts.size());
-  for (const Attempt& attempt : attempts) {
-    deliveries.push_back(delivery_of(attempt, &calls.emplace_back(*this, attempt)));
-  }
-  for (const Delivery& delivery : deliveries) {
-    shared_.events.tell([&](Observer& observer) { observer.on_delivery(delivery); });
-  }
-
-  std::string what;
-  std::vector<Verdict> verdicts;
+Handling::Answer Handling::ask(std::span<const Delivery> deliveries) {
+  Answer answer;
+  auto& [verdicts, what] = answer;
   try {
     if (Handler* const one = std::get_if<Handler>(&handler_)) {
       verdicts.push_back((*one)(deliveries.front()));
@@ -174,26 +172,72 @@ void Handling::call(std::span<const Attempt> attempts, std::span<Result> results
     verdicts.clear();
   }
   if (verdicts.size() != deliveries.size()) verdicts.assign(deliveries.size(), Verdict::retry());
+  return answer;
+}
 
-  for (std::size_t i = 0; i < attempts.size(); ++i) {
-    if (!what.empty()) {
-      shared_.events.tell(
-          [&](Observer& observer) { observer.on_handler_exception(deliveries[i], what); });
+void Handling::call(std::span<const Attempt> attempts, std::span<Result> results, AckBatch* acks) {
+  std::deque<Call> calls;  // Deliveries point to them
+  std::vector<Delivery> deliveries;
+  deliveries.reserve(attempts.size());
+  for (const Attempt& attempt : attempts) {
+    deliveries.push_back(delivery_of(attempt, &calls.emplace_back(*this, attempt)));
+  }
+  Answer answer;
+  Ended ended;
+  shared_.events.around(deliveries, [&] {
+    for (const Delivery& delivery : deliveries) {
+      shared_.events.tell([&](Observer& observer) { observer.on_delivery(delivery); });
     }
+    const TimePoint started = shared_.clock.now();
+    shared_.counters.progress.store(started, std::memory_order_relaxed);
+    answer = ask(deliveries);
+    ended = now();
+    if (config_.metrics) shared_.counters.handler_time.add(ended.at - started);
+    for (std::size_t i = 0; i < deliveries.size(); ++i) {
+      tell_of(deliveries[i], calls[i].deferred() ? nullptr : &answer.verdicts[i], answer.what);
+    }
+  });
+
+  const auto& [verdicts, what] = answer;
+  for (std::size_t i = 0; i < attempts.size(); ++i) {
     if (const auto& deferred = calls[i].deferred()) {
       results[attempts[i].index] = Result::kDeferred;
       shared_.ledger.defer(attempts[i].work.ticket);
       if (!what.empty()) deferred->finish(verdicts[i]);
       continue;
     }
-    results[attempts[i].index] = conclude(attempts[i], deliveries[i], verdicts[i], what, acks);
+    results[attempts[i].index] = conclude(attempts[i], verdicts[i], what, ended, acks);
   }
 }
 
-Handling::Result Handling::conclude(const Attempt& attempt, const Delivery& delivery,
-                                    const Verdict& verdict, std::string_view what, AckBatch* acks) {
-  shared_.events.tell([&](Observer& observer) { observer.on_verdict(delivery, verdict); });
+void Handling::tell_of(const Delivery& delivery, const Verdict* verdict, std::string_view what) {
+  shared_.events.tell([&](Observer& observer) {
+    if (!what.empty()) observer.on_handler_exception(delivery, what);
+  });
+  shared_.events.tell([&](Observer& observer) {
+    if (verdict != nullptr) observer.on_verdict(delivery, *verdict);
+  });
+}
+
+Handling::Ended Handling::now() const {
+  Ended ended{.at = shared_.clock.now()};
+  shared_.counters.progress.store(ended.at, std::memory_order_relaxed);
+  if (config_.metrics) ended.wall = std::chrono::system_clock::now();
+  return ended;
+}
+
+void Handling::finish_deferred(const Attempt& attempt, const Verdict& verdict) {
+  const Ended ended = now();
+  tell_of(delivery_of(attempt, nullptr), &verdict, {});
+  conclude(attempt, verdict, {}, ended, nullptr);
+}
+
+Handling::Result Handling::conclude(const Attempt& attempt, const Verdict& verdict,
+                                    std::string_view what, const Ended& ended, AckBatch* acks) {
   if (is_draining()) finished_.fetch_add(1, std::memory_order_relaxed);
+  if (ended.wall) {
+    shared_.counters.last_completion.store(*ended.wall, std::memory_order_relaxed);
+  }
   const Ticket& ticket = attempt.work.ticket;
   struct Told {
     const Handling& handling;
@@ -205,15 +249,16 @@ Handling::Result Handling::conclude(const Attempt& attempt, const Delivery& deli
     case Verdict::Kind::kAck:
       break;
     case Verdict::Kind::kLeavePending:
-      shared_.ledger.leave(ticket, shared_.clock.now());
+      shared_.ledger.leave(ticket, ended.at);
       return Result::kFailed;
     default:
       return fail(attempt, verdict, what);
   }
   count(shared_.counters.succeeded);
+  if (ended.wall) shared_.counters.age.add(age_of(ticket.id, *ended.wall));
   if (acks != nullptr) {
     shared_.ledger.finish_into(*acks, ticket);
-  } else if (const auto due = shared_.ledger.finish(ticket, shared_.clock.now())) {
+  } else if (const auto due = shared_.ledger.finish(ticket, ended.at)) {
     due_(*due);
   }
   return Result::kSucceeded;

@@ -144,9 +144,28 @@ class Handling {
   std::vector<Attempt> prepare(std::span<const Work> works, std::size_t first, scripts::Eval eval,
                                std::span<Result> results);
   void call(std::span<const Attempt> attempts, std::span<Result> results, AckBatch* acks);
-  /// `what`: the text of the exception that stands for the verdict.
-  Result conclude(const Attempt& attempt, const Delivery& delivery, const Verdict& verdict,
-                  std::string_view what, AckBatch* acks);
+
+  /// What a handler said: a verdict for each entry, and the text of the exception that stands for
+  /// them.
+  struct Answer {
+    std::vector<Verdict> verdicts{};
+    std::string what{};
+  };
+  Answer ask(std::span<const Delivery> deliveries);
+
+  /// When a call came to its end.
+  struct Ended {
+    TimePoint at{};
+    std::optional<WallTime> wall{};  ///< With metrics.
+  };
+  /// A call comes to its end.
+  Ended now() const;
+
+  /// `verdict`: null if it is still to come.
+  void tell_of(const Delivery& delivery, const Verdict* verdict, std::string_view what);
+  void finish_deferred(const Attempt& attempt, const Verdict& verdict);
+  Result conclude(const Attempt& attempt, const Verdict& verdict, std::string_view what,
+                  const Ended& ended, AckBatch* acks);
   Result fail(const Attempt& attempt, const Verdict& verdict, std::string_view what);
   void bury(const Work& work, std::uint64_t attempts, std::string reason);
   /// `failed`: when; none where it was put off without a call.

@@ -37,10 +37,15 @@ void add_unwritten(const Shared& shared, std::span<const StreamId> ids) {
 
 std::size_t hold_new(const Shared& shared, EntryBatch&& entries, TimePoint sent_at) {
   const auto batch = std::make_shared<const EntryBatch>(std::move(entries));
+  const TimePoint now = shared.clock.now();
   std::size_t held = 0;
   for (const Entry& entry : *batch) {
     shared.group.seen(entry.id());
-    Work work{.entry = entry, .batch = batch, .leased_at = sent_at, .lane = lane_of(shared, entry)};
+    Work work{.entry = entry,
+              .batch = batch,
+              .leased_at = sent_at,
+              .waits_since = now,
+              .lane = lane_of(shared, entry)};
     if (shared.ledger.hold(work)) ++held;
   }
   count(shared.counters.delivered, held);
@@ -50,6 +55,7 @@ std::size_t hold_new(const Shared& shared, EntryBatch&& entries, TimePoint sent_
 std::vector<Ticket> hold_taken(const Shared& shared, scripts::Taken&& taken, TimePoint sent_at,
                                std::span<const StreamId> held_before, Starter starter) {
   const auto batch = std::make_shared<const EntryBatch>(std::move(taken.entries));
+  const TimePoint now = shared.clock.now();
   std::vector<Ticket> held;
   std::vector<StreamId> ids;
   for (std::size_t i = 0; i < batch->size(); ++i) {
@@ -59,6 +65,7 @@ std::vector<Ticket> hold_taken(const Shared& shared, scripts::Taken&& taken, Tim
               .deliveries = taken.deliveries[i],
               .reclaimed = true,
               .leased_at = sent_at,
+              .waits_since = now,
               .lane = lane_of(shared, entry)};
     const bool is_new =
         starter == Starter::kCaller ? shared.ledger.reserve(work) : shared.ledger.hold(work);

@@ -277,6 +277,7 @@ void Ledger::wake_rested(TimePoint now) {
     Held& held = held_.at(id);
     held.state = State::kQueued;
     held.reserved = false;  // whoever reserved it has gone
+    held.work.waits_since = now;
     ++queued_;
     if (held.work.lane) {
       offer_head(*held.work.lane);

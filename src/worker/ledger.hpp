@@ -41,7 +41,8 @@ struct Work {
   std::uint64_t deliveries = 1;               ///< As the server counts them now.
   bool reclaimed = false;
   bool start_counted = false;  ///< The start that comes next is in the server's count already.
-  TimePoint leased_at{};  ///< When the request was sent that delivered, took over or renewed it.
+  TimePoint leased_at{};    ///< When the request was sent that delivered, took over or renewed it.
+  TimePoint waits_since{};  ///< When it came, or when the retry was due for which it had rested.
   std::optional<std::size_t> lane{};  ///< Entries of one lane are handled in order, one by one.
   std::optional<WallTime> first_failed{};
 };
@@ -232,6 +233,14 @@ class Ledger {
   std::size_t size() const;
   std::size_t queued_bytes() const;
   bool is_idle() const;  ///< Nothing queued, nothing running.
+
+  /// Since when the oldest entry waits that handlers have yet to finish.
+  struct Unfinished {
+    std::optional<TimePoint> running{};  ///< Of those that have a handler, or are about to.
+    std::optional<TimePoint>
+        startable{};  ///< Of those that could start. Not those behind in lanes.
+  };
+  Unfinished unfinished() const;
 
   /// As many acknowledgements as are worth a round trip of their own.
   static constexpr std::size_t kAckBatch = 64;

@@ -277,4 +277,17 @@ bool Ledger::is_idle() const {
   });
 }
 
+Ledger::Unfinished Ledger::unfinished() const {
+  std::lock_guard lock{mutex_};
+  Unfinished since;
+  const auto note = [](std::optional<TimePoint>& oldest, TimePoint one) {
+    oldest = std::min(oldest.value_or(one), one);
+  };
+  for (const auto& [id, held] : held_) {
+    if (held.state == State::kRunning) note(since.running, held.work.waits_since);
+    if (can_start(held)) note(since.startable, held.work.waits_since);
+  }
+  return since;
+}
+
 }  // namespace millrace::detail

@@ -365,6 +365,9 @@ void Reader::mend(const Error& error) {
     case Remedy::kNone:
       return;
     case Remedy::kRemakeGroup:
+      if (!group_is_missing_) {
+        shared_.events.tell([&](Observer& observer) { observer.on_group_lost(error); });
+      }
       if (config_.on_missing_group == OnMissingGroup::kFail) break;
       group_is_missing_ = true;
       probing_ = true;

@@ -1,8 +1,12 @@
 #pragma once
 
-#include <millrace/consumer_worker.hpp>
+#include <millrace/worker_stats.hpp>
+
+#include "core/clock.hpp"
+#include "worker/histogram.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -20,6 +24,14 @@ struct Counters {
   std::atomic<std::uint64_t> leases_lost{0};
   std::atomic<std::uint64_t> trimmed{0};
   std::atomic<std::uint64_t> connections{0};
+
+  HandlerTimes handler_time;
+  Ages age;
+  /// The epoch: none yet.
+  std::atomic<std::chrono::system_clock::time_point> last_completion{};
+  /// When a handler call last started or ended; for whether the worker is alive, with or without
+  /// metrics.
+  std::atomic<TimePoint> progress{};
 
   WorkerStats snapshot(std::size_t in_flight, std::size_t queued_bytes) const;
 };

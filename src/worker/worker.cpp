@@ -4,6 +4,7 @@
 #include "worker/acknowledging.hpp"
 #include "worker/inside.hpp"
 #include "worker/intake.hpp"
+#include "worker/liveness.hpp"
 
 #include <fmt/format.h>
 
@@ -241,6 +242,26 @@ bool Worker::wait_ready(Milliseconds timeout) const {
       [](WorkerState state) { return state == WorkerState::kRunning || has_ended(state); },
       after(clock_.now(), timeout));
   return settled && !has_ended(status_.state());
+}
+
+bool Worker::is_alive(Milliseconds within) const {
+  const auto unfinished = ledger_.unfinished();
+  // Read after it: what ended before that work came in is seen.
+  const TimePoint progress = counters_.progress.load(std::memory_order_relaxed);
+  return detail::is_alive(status_.state(), unfinished, progress, clock_.now(), within);
+}
+
+WorkerStats Worker::stats() const {
+  WorkerStats stats = counters_.snapshot(ledger_.size(), ledger_.queued_bytes());
+  if (!config_.metrics) {
+    stats.handler_time = {};
+    stats.age = {};
+  }
+  stats.state = status_.state();
+  stats.stream = config_.key;
+  stats.group = config_.group;
+  stats.consumer = config_.consumer;
+  return stats;
 }
 
 Worker::Reaping::Reaping(Worker& worker) : worker_{worker} {

@@ -48,7 +48,9 @@ class Worker {
 
   WorkerState state() const { return status_.state(); }
   std::optional<Error> failure() const { return status_.failure(); }
-  WorkerStats stats() const { return counters_.snapshot(ledger_.size(), ledger_.queued_bytes()); }
+  bool is_ready() const { return state() == WorkerState::kRunning; }
+  bool is_alive(Milliseconds within) const;
+  WorkerStats stats() const;
   const std::string& consumer() const noexcept { return config_.consumer; }
 
  private:

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -20,7 +22,14 @@ TEST(WorkerCounters, BecomeStatsOneForOne) {
   count(counters.leases_lost, 6);
   count(counters.trimmed, 7);
   count(counters.connections, 9);
+  counters.handler_time.add(std::chrono::seconds{1});
+  counters.age.add(std::chrono::seconds{2});
+  const auto now = std::chrono::system_clock::now();
+  counters.last_completion = now;
   const WorkerStats stats = counters.snapshot(11, 12);
+  EXPECT_EQ(stats.handler_time.sum, std::chrono::seconds{1});
+  EXPECT_EQ(stats.age.sum, std::chrono::seconds{2});
+  EXPECT_EQ(stats.last_completion, now);
   EXPECT_EQ(stats.delivered, 10U);
   EXPECT_EQ(stats.succeeded, 2U);
   EXPECT_EQ(stats.failed, 3U);
@@ -42,6 +51,10 @@ TEST(WorkerCounters, HaveNoReconnectsBeforeTheFirstConnection) {
   EXPECT_EQ(counters.snapshot(0, 0).reconnects, 0U);
   count(counters.connections);
   EXPECT_EQ(counters.snapshot(0, 0).reconnects, 1U);
+}
+
+TEST(WorkerCounters, HaveNoLastCompletionBeforeTheFirst) {
+  EXPECT_EQ(Counters{}.snapshot(0, 0).last_completion, std::nullopt);
 }
 
 TEST(WorkerCounters, MissNothingFromManyThreads) {
