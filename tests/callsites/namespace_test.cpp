@@ -7,10 +7,13 @@
 #include <millrace/event_stream.hpp>
 #include <millrace/fields.hpp>
 #include <millrace/format.hpp>
+#include <millrace/health.hpp>
 #include <millrace/observer.hpp>
+#include <millrace/prometheus.hpp>
 #include <millrace/stream_id.hpp>
 #include <millrace/stream_info.hpp>
 #include <millrace/stream_options.hpp>
+#include <millrace/worker_stats.hpp>
 
 #include <gtest/gtest.h>
 

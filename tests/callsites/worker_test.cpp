@@ -3,6 +3,7 @@
 #include <millrace/consumer_worker.hpp>
 #include <millrace/entry.hpp>
 #include <millrace/event_stream.hpp>
+#include <millrace/prometheus.hpp>
 
 #include <gtest/gtest.h>
 
@@ -12,6 +13,8 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -165,6 +168,45 @@ TEST(WorkerCalls, DeliveriesAreKeptAndAssignedWithTheirBatch) {
   for (const auto& entry : batch) deliveries.push_back({.entry = entry});
   deliveries[0] = deliveries[1];
   EXPECT_EQ(deliveries[0].entry.at("i"), "2");
+}
+
+/// A trace context, as those of tracing libraries: attached while it lives.
+struct Scope {
+  explicit Scope(int& attached) : attached_{attached} { ++attached_; }
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+  ~Scope() { --attached_; }
+  int& attached_;
+};
+
+class Tracing : public Observer {
+ public:
+  void around_call(std::span<const Delivery> /*deliveries*/, Call& call) override {
+    const Scope scope{attached};
+    call();
+  }
+  int attached = 0;
+};
+
+TEST(WorkerCalls, AWorkerThatIsWatched) {
+  const EventStream stream{ConnectionPool{}, "k"};
+  const ConsumerWorker w{stream,
+                         {.group = "billing",
+                          .consumer = "alice",
+                          .group_start = GroupStart::beginning(),
+                          .key = [](const Entry& entry) { return std::string{entry.at("number")}; },
+                          .observer = std::make_shared<Tracing>(),
+                          .metrics = true},
+                         [](const Delivery&) {}};
+  EXPECT_FALSE(w.is_ready());
+  EXPECT_TRUE(w.is_alive(5min));
+  const WorkerStats stats = w.stats();
+  EXPECT_EQ(stats.consumer, "alice");
+  EXPECT_EQ(stats.age.quantile(0.99), std::nullopt);
+  const GroupHealth health{.stream = "k", .group = "billing"};
+  EXPECT_FALSE(prometheus_text({w.stats()}).empty());
+  EXPECT_FALSE(prometheus_text({stats, w.stats()}, {health}).empty());
+  EXPECT_TRUE(prometheus_text({}).empty());
 }
 
 }  // namespace

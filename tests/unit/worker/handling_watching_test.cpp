@@ -257,6 +257,11 @@ TEST_F(HandlingHook, ThatThrowsBeforeTheCallLosesNoCall) {
   EXPECT_EQ(calls_, 1);
 }
 
+TEST_F(HandlingHook, ThatThrowsNoStdExceptionLosesNoCall) {
+  EXPECT_EQ(handle_through([](auto, auto&) { throw 42; }), Result::kSucceeded);
+  EXPECT_EQ(calls_, 1);
+}
+
 TEST_F(HandlingHook, ThatThrowsAfterTheCallChangesNothing) {
   const auto throwing = [](auto, Observer::Call& call) {
     call();
