@@ -12,10 +12,10 @@
 
 namespace millrace::detail {
 
-/// A Histogram as it is counted: from any thread, without a lock. Its bounds are `first` of
-/// Duration, doubled until there are `bounds` of them. No order between its numbers: a time may be
+/// A Histogram as it is counted: from any thread, without a lock. Its bounds are `First` of
+/// Duration, doubled until there are `Bounds` of them. No order between its numbers: a time may be
 /// in the counts and not yet in the sum.
-template <typename Duration, std::uint64_t first, std::size_t bounds>
+template <typename Duration, std::uint64_t First, std::size_t Bounds>
 class TimeHistogram {
  public:
   /// What is less than nothing counts as nothing.
@@ -27,8 +27,8 @@ class TimeHistogram {
 
   Histogram snapshot() const {
     Histogram now;
-    for (std::size_t i = 0; i < bounds; ++i) {
-      now.bounds.emplace_back(seconds(first << i));
+    for (std::size_t i = 0; i < Bounds; ++i) {
+      now.bounds.emplace_back(seconds(First << i));
     }
     for (const auto& count : counts_) {
       now.counts.push_back(count.load(std::memory_order_relaxed));
@@ -42,8 +42,8 @@ class TimeHistogram {
   static std::size_t place_of(std::uint64_t ticks) noexcept {
     if (ticks == 0) return 0;
     // An int in later editions of C++20, the argument's type in earlier ones.
-    const auto doublings = static_cast<std::size_t>(std::bit_width((ticks - 1) / first));
-    return std::min(doublings, bounds);
+    const auto doublings = static_cast<std::size_t>(std::bit_width((ticks - 1) / First));
+    return std::min(doublings, Bounds);
   }
   static Histogram::Seconds seconds(std::uint64_t ticks) {
     // Divided, since 0.001 is no exact number: 3 ms are to be 0.003.
@@ -51,7 +51,7 @@ class TimeHistogram {
                               Duration::period::den};
   }
 
-  std::array<std::atomic<std::uint64_t>, bounds + 1> counts_{};
+  std::array<std::atomic<std::uint64_t>, Bounds + 1> counts_{};
   std::atomic<std::uint64_t> sum_{0};
 };
 

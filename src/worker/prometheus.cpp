@@ -138,20 +138,20 @@ class Page {
   fmt::memory_buffer text_;
 };
 
-template <auto kMember, typename Of>
+template <auto Member, typename Of>
 Value number(const Of& of) {
-  return static_cast<double>(of.*kMember);
+  return static_cast<double>(of.*Member);
 }
 
-template <auto kMember, typename Of>
+template <auto Member, typename Of>
 Value number_if_known(const Of& of) {
-  const auto& value = of.*kMember;
+  const auto& value = of.*Member;
   return value ? Value{static_cast<double>(*value)} : std::nullopt;
 }
 
-template <auto kMember, typename Of>
+template <auto Member, typename Of>
 Value seconds_if_known(const Of& of) {
-  const auto& value = of.*kMember;
+  const auto& value = of.*Member;
   return value ? Value{Seconds{*value}.count()} : std::nullopt;
 }
 

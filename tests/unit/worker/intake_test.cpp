@@ -75,6 +75,17 @@ TEST_F(IntakeTest, QueuesNewEntries) {
   EXPECT_EQ(parts_.counters.reclaimed, 0U);
 }
 
+TEST_F(IntakeTest, HasEntriesWaitFromWhenTheyAreHere) {
+  const TimePoint sent_at = parts_.clock.now();
+  parts_.clock.advance(2s);
+  hold_new(parts_.shared, batch({{1, 0}}), sent_at);
+  EXPECT_EQ(parts_.ledger.unfinished().startable, parts_.clock.now());
+  parts_.ledger.start_over();
+  parts_.clock.advance(2s);
+  hold_taken(parts_.shared, taken({{1, 0}}, {1}), sent_at);
+  EXPECT_EQ(parts_.ledger.unfinished().startable, parts_.clock.now());
+}
+
 TEST_F(IntakeTest, SkipsNewEntriesThatAreHeld) {
   hold({2, 0});
   EXPECT_EQ(hold_new(parts_.shared, batch({{1, 0}, {2, 0}, {3, 0}}), {}), 2U);
