@@ -102,6 +102,36 @@ TEST_F(WorkerNetwork, FindsWhatWasDeliveredToAConnectionThatItGaveUp) {
   EXPECT_TRUE(nothing_is_pending());
 }
 
+TEST_F(WorkerNetwork, FindsWhatItsHalfOpenConnectionSwallowed) {
+  Proxy proxy{server()};
+  Journal journal;
+  WorkerOptions slow = quick();
+  slow.block = 2s;
+  slow.min_idle = 10s;  // nothing is to be reaped
+  slow.lease_renew_every = 100ms;
+  ConsumerWorker worker{stream(impatient(proxy)), slow, journal.handler()};
+  worker.start();
+  ASSERT_TRUE(blocked());
+
+  // The server goes on to serve the read that it has, to nobody.
+  proxy.half_open(Proxy::End::kServer);
+  const Ids ids = append_ids(1);
+  ASSERT_EQ(owner({1, 0}), "alice");
+  EXPECT_TRUE(journal.wait_for(ids));
+  EXPECT_TRUE(nothing_is_pending());
+}
+
+TEST_F(WorkerNetwork, NoticesThatTheServersEndIsGone) {
+  Proxy proxy{server()};
+  Journal journal;
+  ConsumerWorker worker{stream(impatient(proxy)), quick(), journal.handler()};
+  worker.start();
+  ASSERT_TRUE(worker.wait_ready(kGenerous));
+  proxy.half_open(Proxy::End::kClient);
+  EXPECT_TRUE(journal.wait_for(append_ids(3)));
+  EXPECT_TRUE(nothing_is_pending());
+}
+
 TEST_F(WorkerNetwork, LosesNothingWhileAllConnectionsAreKilledAgainAndAgain) {
   constexpr std::size_t kEntries = 3'000;
   Journal journal;
