@@ -64,7 +64,9 @@ std::vector<Handling::Result> Handling::handle(std::span<const Work> works, scri
       done = end;
     }
   } catch (...) {
-    for (std::size_t i = done; i < works.size(); ++i) shared_.ledger.drop(works[i].ticket);
+    for (std::size_t i = done; i < works.size(); ++i) {
+      shared_.ledger.await_recovery(works[i].ticket);
+    }
     throw;
   }
   return results;

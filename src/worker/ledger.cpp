@@ -25,6 +25,7 @@ bool Ledger::hold(Work& work, bool queue) {
     forget_parked_locked(work.ticket.id);
   }
   left_.erase(work.ticket.id);
+  awaited_.erase(work.ticket.id);
   if (const auto doubt = starts_in_doubt_.find(work.ticket.id); doubt != starts_in_doubt_.end()) {
     work.start_counted = doubt->second == work.deliveries;
     starts_in_doubt_.erase(doubt);
@@ -55,8 +56,10 @@ std::vector<Pending> Ledger::orphans(std::span<const Pending> pending, TimePoint
 }
 
 std::size_t Ledger::room_locked() const {
-  if (acks_failing_ || closed_ || bytes_ >= limits_.prefetch_bytes) return 0;
-  if (held_.size() >= (kMostWaiting + 1) * limits_.prefetch) return 0;
+  if (acks_failing_ || closed_) return 0;
+  // Those that are awaited need a place even if all that there are stand behind them.
+  if (bytes_ >= limits_.prefetch_bytes) return awaited_.size();
+  if (held_.size() >= (kMostWaiting + 1) * limits_.prefetch) return awaited_.size();
   std::size_t behind = 0;
   for (const auto& [due, id] : resting_) {
     const Work& work = held_.at(id).work;
@@ -65,7 +68,7 @@ std::size_t Ledger::room_locked() const {
     if (*entries.begin() == id) behind += entries.size() - 1;
   }
   const std::size_t taken = queued_ - std::min(behind, queued_);
-  return limits_.prefetch - std::min(taken, limits_.prefetch);
+  return std::max(limits_.prefetch - std::min(taken, limits_.prefetch), awaited_.size());
 }
 
 std::size_t Ledger::room() const {
@@ -119,10 +122,10 @@ std::optional<Work> Ledger::pop(TimePoint now) {
     if (!found->second.work.lane) continue;
     const Lane& lane = lanes_[*found->second.work.lane];
     if (lane.busy || lane.entries.empty()) continue;
-    Held& head = held_.at(*lane.entries.begin());
-    if (head.reserved || !can_start(head)) continue;
+    const auto head = held_.find(*lane.entries.begin());
+    if (head == held_.end() || head->second.reserved || !can_start(head->second)) continue;
     ready_.push_front(found->first);
-    return run(head);
+    return run(head->second);
   }
   return std::nullopt;
 }
@@ -171,8 +174,8 @@ std::optional<Work> Ledger::try_start(const Ticket& ticket) {
 
 bool Ledger::is_behind_a_resting_one(const Held& held) const {
   if (!held.work.lane) return false;
-  const StreamId head = *lanes_.at(*held.work.lane).entries.begin();
-  return held_.at(head).state == State::kResting;
+  const auto head = held_.find(*lanes_.at(*held.work.lane).entries.begin());
+  return head == held_.end() || head->second.state == State::kResting;
 }
 
 std::optional<std::stop_token> Ledger::begin_call(const Ticket& ticket, TimePoint until) {
@@ -253,20 +256,24 @@ void Ledger::end_run(Held& held, State next) {
 }
 
 void Ledger::leave_lane(const Held& held) {
-  if (!held.work.lane) return;
-  const auto lane = lanes_.find(*held.work.lane);
+  if (held.work.lane) leave_lane(*held.work.lane, held.work.ticket.id);
+}
+
+void Ledger::leave_lane(std::size_t number, StreamId id) {
+  const auto lane = lanes_.find(number);
   if (lane == lanes_.end()) return;
-  lane->second.entries.erase(held.work.ticket.id);
+  lane->second.entries.erase(id);
   if (lane->second.entries.empty()) {
     lanes_.erase(lane);
   } else {
-    offer_head(*held.work.lane);
+    offer_head(number);
   }
 }
 
 void Ledger::offer_head(std::size_t lane) {
   const auto head = held_.find(*lanes_.at(lane).entries.begin());
-  if (!head->second.reserved && can_start(head->second)) ready_.push_front(head->first);
+  const bool may_start = head != held_.end() && !head->second.reserved && can_start(head->second);
+  if (may_start) ready_.push_front(head->first);
   changed_.notify_all();
 }
 

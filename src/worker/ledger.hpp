@@ -88,7 +88,7 @@ struct Pending {
 ///
 /// kAcking goes back to kDone when an acknowledgement failed, and any state ends by drop() or
 /// start_over(). An entry that is held is never queued a second time. Of one lane at most one entry
-/// is running, and none starts before one of a lower id that is held.
+/// is running, and none starts before one of a lower id that is held or awaited.
 class Ledger {
  public:
   struct Limits {
@@ -159,6 +159,14 @@ class Ledger {
   void leave(const Ticket& ticket, TimePoint now);
   /// Not held any more: a peer's, or to be found again by recovery. False: it was not.
   bool drop(const Ticket& ticket);
+  /// Nobody knows whether the server was told of its start: not held any more, to be found again by
+  /// recovery. Until then its lane waits, though not for longer than its lease lasts.
+  void await_recovery(const Ticket& ticket);
+  /// From here to end_recovery() all that is pending for us is looked through.
+  std::uint64_t begin_recovery();
+  /// Those that were awaited before it began and have not come back are a peer's: their lanes go
+  /// on. Returns them.
+  std::vector<StreamId> end_recovery(std::uint64_t recovery);
 
   // ---- settling
 
@@ -271,7 +279,7 @@ class Ledger {
   using HeldMap = std::unordered_map<StreamId, Held>;
 
   struct Lane {
-    std::set<StreamId> entries{};  ///< Queued, running or resting.
+    std::set<StreamId> entries{};  ///< Queued, running, resting or awaited.
     bool busy = false;
   };
   struct Waiting {
@@ -281,6 +289,11 @@ class Ledger {
   struct Left {
     StreamId id;
     TimePoint until;
+  };
+  struct Awaited {
+    std::size_t lane = 0;
+    std::uint64_t recovery = 0;  ///< The last one that had begun before.
+    TimePoint until{};           ///< When its lease has run out.
   };
   struct Parked {
     std::uint64_t deliveries = 0;
@@ -297,9 +310,12 @@ class Ledger {
   Work run(Held& held);
   void end_run(Held& held, State next);
   void leave_lane(const Held& held);
+  void leave_lane(std::size_t lane, StreamId id);
   void offer_head(std::size_t lane);
   void wake_rested(TimePoint now);
   void erase(HeldMap::iterator held);
+  template <typename IsOver>
+  void stop_awaiting_if(IsOver&& is_over, std::vector<StreamId>& ids);
   void forget_left(TimePoint now);
   void forget_parked_locked(StreamId id);
   std::size_t room_locked() const;
@@ -317,6 +333,8 @@ class Ledger {
   std::size_t queued_ = 0;  // with the deferred ones
   std::size_t bytes_ = 0;
   std::vector<Waiting> waiting_;  // kDone, in the order in which they were finished
+  std::unordered_map<StreamId, Awaited> awaited_;  // of these, none is in held_
+  std::uint64_t recovery_ = 0;
   std::deque<Settlement> settlements_;
   std::unordered_map<StreamId, Parked> parked_;
   std::set<std::pair<TimePoint, StreamId>> parked_by_due_;

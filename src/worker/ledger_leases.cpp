@@ -5,6 +5,20 @@
 
 namespace millrace::detail {
 
+template <typename IsOver>
+void Ledger::stop_awaiting_if(IsOver&& is_over, std::vector<StreamId>& ids) {
+  for (auto at = awaited_.begin(); at != awaited_.end();) {
+    if (!is_over(at->second)) {
+      ++at;
+      continue;
+    }
+    const auto [id, awaited] = *at;
+    at = awaited_.erase(at);
+    ids.push_back(id);
+    leave_lane(awaited.lane, id);
+  }
+}
+
 std::vector<Ticket> Ledger::leases() const {
   std::lock_guard lock{mutex_};
   std::vector<Ticket> tickets;
@@ -78,6 +92,7 @@ std::vector<StreamId> Ledger::expire(TimePoint now) {
       }
     }
     for (const StreamId id : dropped) erase(held_.find(id));
+    stop_awaiting_if([now](const Awaited& awaited) { return awaited.until <= now; }, expired);
     expired.insert(expired.end(), dropped.begin(), dropped.end());
   }
   for (std::stop_source& call : calls) call.request_stop();
@@ -94,7 +109,36 @@ TimePoint Ledger::next_expiry() const {
     next = std::min(next, held.work.leased_at + limits_.min_idle);
     if (held.state == State::kRunning) next = std::min(next, held.until);
   }
+  for (const auto& [id, awaited] : awaited_) next = std::min(next, awaited.until);
   return next;
+}
+
+// ------------------------------------------------------------------------------------- awaited
+
+void Ledger::await_recovery(const Ticket& ticket) {
+  std::lock_guard lock{mutex_};
+  Held* const held = find(ticket, State::kRunning);
+  if (held == nullptr) return;
+  if (held->work.lane && !held->lost) {
+    lanes_.at(*held->work.lane).busy = false;
+    held->state = State::kSettling;  // or it would leave its lane
+    awaited_[ticket.id] = {.lane = *held->work.lane,
+                           .recovery = recovery_,
+                           .until = held->work.leased_at + limits_.min_idle};
+  }
+  erase(held_.find(ticket.id));
+}
+
+std::uint64_t Ledger::begin_recovery() {
+  std::lock_guard lock{mutex_};
+  return ++recovery_;
+}
+
+std::vector<StreamId> Ledger::end_recovery(std::uint64_t recovery) {
+  std::lock_guard lock{mutex_};
+  std::vector<StreamId> ids;
+  stop_awaiting_if([&](const Awaited& awaited) { return awaited.recovery < recovery; }, ids);
+  return ids;
 }
 
 void Ledger::stop_calls() {
@@ -226,6 +270,7 @@ void Ledger::start_over() {
     parked_.clear();
     parked_by_due_.clear();
     starts_in_doubt_.clear();
+    awaited_.clear();
     left_.clear();
     left_in_order_.clear();
     acks_failing_ = false;

@@ -127,6 +127,7 @@ void Reader::remake_group() {
 void Reader::recover() {
   if (shared_.clock.now() < recover_from_) return;
   must_recover_ = false;
+  const std::uint64_t recovery = shared_.ledger.begin_recovery();
   try {
     StreamId last{};
     for (bool is_end = false; !is_end && !stop_.stop_requested();) {
@@ -152,6 +153,8 @@ void Reader::recover() {
     must_recover_ = true;
     throw;
   }
+  if (stop_.stop_requested()) return;
+  for (const StreamId id : shared_.ledger.end_recovery(recovery)) tell_of_lost_lease(shared_, id);
 }
 
 void Reader::retry_due() {

@@ -102,6 +102,37 @@ TEST_F(WorkerNetwork, FindsWhatWasDeliveredToAConnectionThatItGaveUp) {
   EXPECT_TRUE(nothing_is_pending());
 }
 
+TEST_F(WorkerNetwork, KeepsTheOrderOfAKeyWhenTheStartOfARetryIsLost) {
+  for (const bool before : {true, false}) {
+    Proxy proxy{server()};
+    Journal journal;
+    WorkerOptions ordered = quick();
+    ordered.concurrency = 2;
+    ordered.retry_backoff = 50ms;
+    ordered.reap_every = 0ms;  // one script fewer
+    ordered.key = [](const Entry&) { return std::string{"one for all"}; };
+    ConsumerWorker worker{stream(impatient(proxy)), ordered,
+                          journal.handler([&](const Delivery& delivery) {
+                            if (delivery.attempt > 1 || delivery.entry.id().ms != 1)
+                              return Verdict::ack();
+                            // It is the next script but for those that renew, which come seldom.
+                            before ? proxy.lose_request("EVALSHA") : proxy.lose_reply_to("EVALSHA");
+                            return Verdict::retry();
+                          })};
+    worker.start();
+    ASSERT_TRUE(worker.wait_ready(kGenerous));
+    const Ids ids = append_ids(10);
+    EXPECT_TRUE(journal.wait_for(ids));
+    EXPECT_TRUE(wait_until([&] { return journal.size() == ids.size() + 1; }));
+    EXPECT_TRUE(proxy.has_lost());
+    Ids expected = ids;
+    expected.insert(expected.begin(), ids.front());
+    EXPECT_EQ(journal.ids(), expected);
+    worker.stop();
+    raw()("DEL", "s");
+  }
+}
+
 TEST_F(WorkerNetwork, FindsWhatItsHalfOpenConnectionSwallowed) {
   Proxy proxy{server()};
   Journal journal;
