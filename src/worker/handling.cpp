@@ -60,6 +60,11 @@ std::vector<Handling::Result> Handling::handle(std::span<const Work> works, scri
       } else {
         const auto attempts = prepare(some, done, eval, results);
         if (!attempts.empty()) call(attempts, results, acks);
+        // If a neighbour ends the process before it is acknowledged, it is found to have had its
+        // last start, and is put aside although it succeeded.
+        if (alone && acks == nullptr && results[done] == Result::kSucceeded) {
+          shared_.ledger.wait_until_gone(works[done].ticket, Company::kPatience);
+        }
       }
       done = end;
     }

@@ -168,6 +168,9 @@ class Ledger {
   /// on. Returns them.
   std::vector<StreamId> end_recovery(std::uint64_t recovery);
 
+  /// Waits until it is not held any more, but not longer than `patience`.
+  void wait_until_gone(const Ticket& ticket, Milliseconds patience) const;
+
   // ---- settling
 
   /// What is to be done, oldest first; settled(), or unsettled(), must follow for each.

@@ -95,6 +95,12 @@ void Ledger::settle(const AckBatch& acks, bool acknowledged) {
   changed_.notify_all();
 }
 
+void Ledger::wait_until_gone(const Ticket& ticket, Milliseconds patience) const {
+  std::unique_lock lock{mutex_};
+  changed_.wait_for(lock, patience,
+                    [&] { return ticket.making != making_ || !held_.contains(ticket.id); });
+}
+
 std::optional<TimePoint> Ledger::acks_due_at() const {
   std::lock_guard lock{mutex_};
   if (waiting_.empty()) return std::nullopt;

@@ -252,5 +252,26 @@ TEST_F(WorkerDeadLetter, WaitsWhereItsStreamIsNone) {
   EXPECT_TRUE(nothing_is_pending());
 }
 
+TEST_F(WorkerDeadLetter, AcknowledgesALastStartBeforeANeighbourCanEndTheProcess) {
+  append_ids(2);
+  orphan("bob");
+  // Both have had all their starts but one.
+  raw()("XCLAIM", "s", "g", "alice", 0, "1-0", "2-0", "RETRYCOUNT", 4, "JUSTID");
+  Journal journal;
+  std::vector<std::int64_t> pending_then;
+  WorkerOptions two = patient();
+  two.concurrency = 2;
+  ConsumerWorker worker{stream(), two, journal.handler([&](const Delivery& delivery) {
+                          EXPECT_EQ(delivery.attempt, 5U);
+                          RawClient raw{server().options()};  // of these calls none overlaps
+                          pending_then.push_back(raw("XPENDING", "s", "g")[0].integer);
+                          return Verdict::ack();
+                        })};
+  worker.start();
+  EXPECT_TRUE(nothing_is_pending());
+  worker.stop();
+  EXPECT_THAT(pending_then, ::testing::ElementsAre(2, 1));
+}
+
 }  // namespace
 }  // namespace millrace::test

@@ -217,6 +217,23 @@ TEST_F(HandlingFailureTest, MakesTheLastStartOfAnEntryAlone) {
   EXPECT_TRUE(neighbour->is_inside());
 }
 
+TEST_F(HandlingFailureTest, LetsNobodyInBeforeALastStartIsAcknowledged) {
+  std::optional<Neighbour> neighbour;
+  auto handling = this->handling([&](const Delivery&) {
+    neighbour.emplace(parts_.company);
+    EXPECT_TRUE(neighbour->waits());
+    return Verdict::ack();
+  });
+  std::thread keeper{[&] {
+    ASSERT_TRUE(test::wait_until([&] { return parts_.ledger.acks_due_at().has_value(); }));
+    EXPECT_TRUE(neighbour->waits());
+    parts_.ledger.settle(parts_.ledger.take_acks(1), true);
+  }};
+  EXPECT_EQ(handle(handling, taken_over(4)), Result::kSucceeded);
+  EXPECT_TRUE(neighbour->is_inside());
+  keeper.join();
+}
+
 TEST_F(HandlingFailureTest, MakesOtherStartsInCompany) {
   Neighbour neighbour{parts_.company};
   ASSERT_TRUE(neighbour.is_inside());
