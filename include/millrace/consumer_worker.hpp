@@ -175,6 +175,7 @@ class MILLRACE_EXPORT ConsumerWorker {
   const std::string& consumer() const noexcept;  ///< The name it reads by.
 
  private:
+  friend class WorkerGroup;
   std::unique_ptr<detail::Worker> worker_;
 };
 

@@ -5,6 +5,7 @@
 #include "worker/inside.hpp"
 #include "worker/intake.hpp"
 #include "worker/liveness.hpp"
+#include "worker/overall.hpp"
 
 #include <fmt/format.h>
 
@@ -16,10 +17,6 @@ namespace millrace::detail {
 namespace {
 
 constexpr Milliseconds kSayWaitingEvery{60'000};
-
-bool has_ended(WorkerState state) {
-  return state == WorkerState::kStopped || state == WorkerState::kFailed;
-}
 
 }  // namespace
 

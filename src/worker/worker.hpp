@@ -53,6 +53,10 @@ class Worker {
   WorkerStats stats() const;
   const std::string& consumer() const noexcept { return config_.consumer; }
 
+  /// Throws InvalidArgument on a thread that is at work for this worker: `call` would wait for
+  /// itself there.
+  void refuse_inside(const char* call) const;
+
  private:
   /// A reap_idle_pending() that runs: the end waits for it.
   class Reaping {
@@ -80,7 +84,6 @@ class Worker {
   void note_reaped();
   void settle_without_keeper();
   void give_back(const std::vector<Work>& unstarted);
-  void refuse_inside(const char* call) const;
 
   const EventStream stream_;
   const WorkerConfig config_;

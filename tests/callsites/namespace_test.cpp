@@ -14,6 +14,7 @@
 #include <millrace/stream_info.hpp>
 #include <millrace/stream_options.hpp>
 #include <millrace/worker_stats.hpp>
+#include <millrace/worker_group.hpp>
 
 #include <gtest/gtest.h>
 

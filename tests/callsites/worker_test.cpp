@@ -4,6 +4,7 @@
 #include <millrace/entry.hpp>
 #include <millrace/event_stream.hpp>
 #include <millrace/prometheus.hpp>
+#include <millrace/worker_group.hpp>
 
 #include <gtest/gtest.h>
 
@@ -66,6 +67,22 @@ TEST(WorkerCalls, AVectorOfWorkers) {
     workers.push_back(std::make_unique<ConsumerWorker>(stream, options, do_nothing));
   }
   EXPECT_NE(workers[0]->consumer(), workers[1]->consumer());
+}
+
+TEST(WorkerCalls, AGroupOfWorkers) {
+  const EventStream stream{ConnectionPool{}, "k"};
+  const WorkerGroup one_handler{
+      stream, {.group = "billing", .group_start = GroupStart::beginning()}, 4, do_nothing};
+  EXPECT_EQ(one_handler.size(), 4U);
+
+  const WorkerOptions options{.group = "billing", .group_start = GroupStart::beginning()};
+  const WorkerGroup one_for_each{stream, options, 4,
+                                 [] { return [calls = 0](const Delivery&) mutable { ++calls; }; }};
+  EXPECT_EQ(one_for_each.state(), WorkerState::kCreated);
+
+  const WorkerGroup of_batches{
+      stream, options, 4, BatchHandler{[](std::span<const Delivery>) { return Verdict::ack(); }}};
+  EXPECT_NE(of_batches[0].consumer(), of_batches[3].consumer());
 }
 
 TEST(WorkerCalls, AHandlerThatReturnsNothingAcknowledges) {

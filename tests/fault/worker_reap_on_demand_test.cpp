@@ -23,13 +23,6 @@ class WorkerReapOnDemand : public WorkerTest {
       raw()("XCLAIM", "s", "g", owner, 0, id, "IDLE", 7'200'000, "JUSTID");
     }
   }
-  std::vector<std::string> consumers() {
-    std::vector<std::string> names;
-    for (const RawReply& consumer : raw()("XINFO", "CONSUMERS", "s", "g").elements) {
-      names.push_back(consumer.field("name").text);
-    }
-    return names;
-  }
   Ids left_by_bob(std::size_t count) {
     const Ids ids = append_ids(count);
     orphan("bob", count);

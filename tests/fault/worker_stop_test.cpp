@@ -34,14 +34,6 @@ class WorkerStop : public WorkerTest {
     stop();
     EXPECT_LT(Clock::now() - started, limit);
   }
-
-  std::vector<std::string> consumers() {
-    std::vector<std::string> names;
-    for (const RawReply& consumer : raw()("XINFO", "CONSUMERS", "s", "g").elements) {
-      names.push_back(consumer.field("name").text);
-    }
-    return names;
-  }
 };
 
 TEST_F(WorkerStop, OfAnIdleWorkerDoesNotWaitForItsRead) {

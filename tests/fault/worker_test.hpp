@@ -13,12 +13,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace millrace::test {
 
@@ -92,6 +94,16 @@ class WorkerTest : public ::testing::Test {
   std::string owner(StreamId id) {
     const RawReply reply = raw()("XPENDING", "s", "g", id, id, 1);
     return reply.elements.empty() ? "" : reply[0][1].text;
+  }
+
+  /// Names of the group's consumers, in order.
+  std::vector<std::string> consumers() {
+    std::vector<std::string> names;
+    for (const RawReply& consumer : raw()("XINFO", "CONSUMERS", "s", "g").elements) {
+      names.push_back(consumer.field("name").text);
+    }
+    std::sort(names.begin(), names.end());
+    return names;
   }
 
   /// True once `count` clients wait in blocking reads.
