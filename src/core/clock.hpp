@@ -5,7 +5,21 @@
 namespace millrace::detail {
 
 using Milliseconds = std::chrono::milliseconds;
-using TimePoint = std::chrono::steady_clock::time_point;
+
+/// What a TimePoint counts: time since the machine was started, with that in which it was
+/// suspended, since leases on a server run out meanwhile.
+///
+/// It has no now(), so that no condition variable takes a TimePoint: those of the standard library
+/// wait by a clock that stands still while the machine is suspended. See wait_by_clock().
+struct BootTime {
+  using duration = std::chrono::nanoseconds;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<BootTime>;
+  static constexpr bool is_steady = true;
+};
+
+using TimePoint = BootTime::time_point;
 
 /// What an option can ask for at most: longer than anybody waits, and not so long that reckoning
 /// with it overflows.
@@ -21,7 +35,7 @@ class Clock {
 
   virtual TimePoint now() const noexcept = 0;
 
-  /// The machine's monotonic clock.
+  /// The machine's: never set back, and it goes on while the machine is suspended.
   static const Clock& system() noexcept;
 };
 

@@ -46,8 +46,7 @@ Pooled Slots::wait_in_line(std::unique_lock<std::mutex> lock, const CallSpec& sp
       closing_ > 0 ? std::max(options_.wait_timeout, kMoment) : options_.wait_timeout;
   Waiter waiter;
   line_.push_back(&waiter);
-  waiter.served.wait_until(lock, spec.stop, after(std::chrono::steady_clock::now(), patience),
-                           [&waiter] { return waiter.has_place; });
+  waiter.served.wait_for(lock, spec.stop, patience, [&waiter] { return waiter.has_place; });
   if (waiter.has_place) return std::move(waiter.pooled);
   std::erase(line_, &waiter);
   if (spec.stop.stop_requested()) throw Interrupted{};

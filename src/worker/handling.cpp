@@ -77,69 +77,94 @@ std::vector<Handling::Result> Handling::handle(std::span<const Work> works, scri
   return results;
 }
 
+bool Handling::is_fresh(const Work& work) const {
+  return shared_.clock.now() - work.leased_at < config_.min_idle / 2;
+}
+
 std::vector<Handling::Attempt> Handling::prepare(std::span<const Work> works, std::size_t first,
                                                  scripts::Eval eval, std::span<Result> results) {
-  const TimePoint now = shared_.clock.now();
   std::vector<Attempt> attempts;
-  std::vector<scripts::Hold> holds;
-  std::vector<std::size_t> held;  // the attempt that each of them is for
   attempts.reserve(works.size());
   for (std::size_t i = 0; i < works.size(); ++i) {
     const Work& work = works[i];
-    Result& result = results[first + i];
     if (config_.letters.enabled && next_start(work) > config_.max_deliveries) {
       bury(work, work.deliveries,
            fmt::format("its handler was started {} times and did not succeed", work.deliveries));
-      result = Result::kFailed;
+      results[first + i] = Result::kFailed;
       continue;
-    }
-    // Nobody can have taken what was delivered to us less than `min_idle` ago. An entry that was
-    // taken over has its start counted: the count that the server keeps is that of starts.
-    const bool is_fresh = now - work.leased_at < config_.min_idle / 2;
-    if (!is_fresh || work.reclaimed) {
-      holds.push_back({work.ticket.id, work.deliveries, next_start(work)});
-      held.push_back(attempts.size());
     }
     attempts.push_back({.work = work, .number = next_start(work), .index = first + i});
   }
-  std::vector<bool> is_gone(attempts.size());
-  for (const std::size_t i : held) {
-    shared_.ledger.starting(attempts[i].work.ticket, attempts[i].number);
+  make_sure(attempts, eval, results);
+
+  const TimePoint until = config_.max_handler_time
+                              ? after(shared_.clock.now(), *config_.max_handler_time)
+                              : TimePoint::max();
+  std::erase_if(attempts, [&](Attempt& attempt) {
+    const auto stop = shared_.ledger.begin_call(attempt.work.ticket, until);
+    if (stop) {
+      attempt.stop = *stop;
+    } else {
+      results[attempt.index] = Result::kNotOurs;
+      shared_.ledger.drop(attempt.work.ticket);
+    }
+    return !stop;
+  });
+  if (config_.max_handler_time) due_(until);
+  return attempts;
+}
+
+void Handling::make_sure(std::vector<Attempt>& attempts, scripts::Eval eval,
+                         std::span<Result> results) {
+  // Nobody can have taken what was delivered to us less than `min_idle` ago. An entry that was
+  // taken over has its start counted: the count that the server keeps is that of starts.
+  std::vector<Attempt*> unsure;
+  for (Attempt& attempt : attempts) {
+    if (attempt.work.reclaimed || !is_fresh(attempt.work)) unsure.push_back(&attempt);
   }
-  const auto found =
-      holds.empty() ? std::vector<scripts::Holding>{} : scripts::hold(eval, config_, holds);
+  while (!unsure.empty()) {
+    ask(unsure, eval, results);
+    // A process or a machine that was suspended meanwhile has a reply that came long ago.
+    unsure.clear();
+    for (Attempt& attempt : attempts) {
+      if (attempt.is_gone || is_fresh(attempt.work)) continue;
+      if (!is_draining()) {
+        unsure.push_back(&attempt);
+        continue;
+      }
+      attempt.is_gone = true;
+      shared_.ledger.drop(attempt.work.ticket);
+    }
+  }
+  std::erase_if(attempts, [](const Attempt& attempt) { return attempt.is_gone; });
+}
+
+void Handling::ask(std::span<Attempt* const> attempts, scripts::Eval eval,
+                   std::span<Result> results) {
+  std::vector<scripts::Hold> holds;
+  holds.reserve(attempts.size());
+  for (const Attempt* const attempt : attempts) {
+    const Work& work = attempt->work;
+    holds.push_back({work.ticket.id, work.deliveries, attempt->number});
+    shared_.ledger.starting(work.ticket, attempt->number);
+  }
+  const TimePoint sent_at = shared_.clock.now();
+  const auto found = scripts::hold(eval, config_, holds);
   for (std::size_t i = 0; i < found.size(); ++i) {
-    Attempt& attempt = attempts[held[i]];
+    Attempt& attempt = *attempts[i];
     const Ticket& ticket = attempt.work.ticket;
     if (found[i] == scripts::Holding::kNotOurs) {
-      is_gone[held[i]] = true;
+      attempt.is_gone = true;
       results[attempt.index] = Result::kNotOurs;
       if (shared_.ledger.start_refused(ticket)) tell_of_lost_lease(shared_, ticket.id);
       continue;
     }
     // What is no longer in the stream is handled from memory: there is no count to keep for it.
     if (found[i] == scripts::Holding::kTrimmed) shared_.ledger.note_trimmed({&ticket.id, 1});
-    attempt.work.deliveries = holds[i].next;
-    shared_.ledger.started(ticket, now, holds[i].next);
+    attempt.work.deliveries = attempt.number;
+    attempt.work.leased_at = std::max(attempt.work.leased_at, sent_at);
+    shared_.ledger.started(ticket, sent_at, attempt.number);
   }
-  const TimePoint until = config_.max_handler_time
-                              ? after(shared_.clock.now(), *config_.max_handler_time)
-                              : TimePoint::max();
-  for (std::size_t i = 0; i < attempts.size(); ++i) {
-    if (is_gone[i]) continue;
-    const auto stop = shared_.ledger.begin_call(attempts[i].work.ticket, until);
-    if (stop) {
-      attempts[i].stop = *stop;
-    } else {
-      is_gone[i] = true;
-      results[attempts[i].index] = Result::kNotOurs;
-      shared_.ledger.drop(attempts[i].work.ticket);
-    }
-  }
-  if (config_.max_handler_time) due_(until);
-  std::size_t at = 0;
-  std::erase_if(attempts, [&](const Attempt&) { return is_gone[at++]; });
-  return attempts;
 }
 
 Delivery Handling::delivery_of(const Attempt& attempt, Call* call) const {

@@ -74,7 +74,9 @@ class Door {
 /// what the ledger has to know.
 ///
 /// Invariant: between a call's start and its end the entry is running in the ledger, so nobody
-/// starts it a second time. No exception of the handler leaves.
+/// starts it a second time. No call starts on a lease that is older than half of `min_idle` at that
+/// moment, by a clock that goes on while the machine is suspended. No exception of the handler
+/// leaves.
 class Handling {
  public:
   using AnyHandler = std::variant<Handler, BatchHandler>;
@@ -137,12 +139,18 @@ class Handling {
     std::uint64_t number = 1;
     std::size_t index = 0;  ///< Of its result.
     std::stop_token stop{};
+    bool is_gone = false;  ///< It does not start after all.
   };
 
   bool is_draining() const noexcept { return draining_.load(std::memory_order_relaxed); }
   bool is_last(const Work& work) const noexcept;
   std::vector<Attempt> prepare(std::span<const Work> works, std::size_t first, scripts::Eval eval,
                                std::span<Result> results);
+  /// True while nobody can have taken it.
+  bool is_fresh(const Work& work) const;
+  /// Leaves those that are ours for sure, with their starts counted.
+  void make_sure(std::vector<Attempt>& attempts, scripts::Eval eval, std::span<Result> results);
+  void ask(std::span<Attempt* const> attempts, scripts::Eval eval, std::span<Result> results);
   void call(std::span<const Attempt> attempts, std::span<Result> results, AckBatch* acks);
 
   /// What a handler said: a verdict for each entry, and the text of the exception that stands for

@@ -1,5 +1,6 @@
 #include "worker/keeper.hpp"
 
+#include "core/waiting.hpp"
 #include "millrace_scripts.hpp"
 #include "net/deadline.hpp"
 #include "protocol/commands.hpp"
@@ -72,9 +73,9 @@ void Keeper::run(const std::stop_token& stop) {
       due_ = next_due();
       const auto has_work = [this] { return woken_; };
       if (is_stopping_) {
-        changed_.wait_until(lock, due_, has_work);
+        wait_by_clock(changed_, lock, due_, shared_.clock, has_work);
       } else {
-        changed_.wait_until(lock, stop_, due_, has_work);
+        wait_by_clock(changed_, lock, stop_, due_, shared_.clock, has_work);
       }
       due_ = TimePoint::min();
       woken_ = false;

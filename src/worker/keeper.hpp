@@ -23,7 +23,9 @@ namespace millrace::detail {
 /// no more, and at a stop the end of a read that waits, and giving back what was not started.
 ///
 /// Invariant: after run() nothing of this worker is on its way to the server. Leases come before
-/// all else, and what releases and parks entries is the thread that renews them, so that no renewal
+/// all else: whenever it wakes up it first ends those that ran out by the clock, which goes on
+/// while the machine is suspended, and it wakes up within kLongestNap after that. Then they are
+/// renewed, and what releases and parks entries is the thread that renews them, so that no renewal
 /// undoes it.
 class Keeper {
  public:

@@ -1,5 +1,7 @@
 #include "worker/ledger.hpp"
 
+#include "core/waiting.hpp"
+
 #include <algorithm>
 
 namespace millrace::detail {
@@ -76,9 +78,9 @@ std::size_t Ledger::room() const {
   return room_locked();
 }
 
-void Ledger::wait_for_room(const std::stop_token& stop, TimePoint until) const {
+void Ledger::wait_for_room(const std::stop_token& stop, TimePoint until, const Clock& clock) const {
   std::unique_lock lock{mutex_};
-  changed_.wait_until(lock, stop, until, [this] { return room_locked() > 0; });
+  wait_by_clock(changed_, lock, stop, until, clock, [this] { return room_locked() > 0; });
 }
 
 // ------------------------------------------------------------------------------------- running
@@ -148,7 +150,7 @@ std::optional<Work> Ledger::wait_for_next(const std::stop_token& stop, const Clo
     if (rested == TimePoint::max()) {
       changed_.wait(lock, stop, has_changed);
     } else {
-      changed_.wait_until(lock, stop, rested, has_changed);
+      wait_by_clock(changed_, lock, stop, rested, clock, has_changed);
     }
   }
 }

@@ -114,7 +114,7 @@ class Ledger {
   std::size_t room() const;
 
   /// Waits until there is room, but not longer than `until`.
-  void wait_for_room(const std::stop_token& stop, TimePoint until) const;
+  void wait_for_room(const std::stop_token& stop, TimePoint until, const Clock& clock) const;
 
   // ---- running
 

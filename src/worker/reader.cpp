@@ -61,7 +61,6 @@ void Reader::step() {
   if (group_is_missing_) remake_group();
   work_off();
   if (stop_.stop_requested() || wait_while_paused()) return;
-  renew_old_token();
   if (stuck_) step_past_stuck();
   if (must_recover_.load()) recover();
   retry_due();
@@ -88,9 +87,12 @@ void Reader::open_group() {
 }
 
 void Reader::renew_old_token() {
-  // The keeper does that, unless it cannot reach the server.
-  if (config_.token.empty()) return;
-  if (shared_.clock.now() - shared_.group.renewed_at() >= config_.min_idle / 2) renew_place();
+  // The keeper does that, unless it cannot reach the server or has not woken up yet. A reply that
+  // was long in coming leaves an old token.
+  const auto is_old = [this] {
+    return shared_.clock.now() - shared_.group.renewed_at() >= config_.min_idle / 2;
+  };
+  while (!config_.token.empty() && is_old() && !stop_.stop_requested()) renew_place();
 }
 
 void Reader::renew_place() {
@@ -243,6 +245,7 @@ void Reader::read() {
   if (shared_.ledger.acks_failing()) flush_acks();
   const std::size_t room = shared_.ledger.room();
   if (room == 0) return;
+  renew_old_token();  // scripts ask for themselves whether the name is still ours
   Acknowledging acks{shared_, kMostAcks};
   const TimePoint sent_at = shared_.clock.now();
   EntryBatch entries = read_new(acks, room, time_to_block());
@@ -321,7 +324,7 @@ bool Reader::wait_for_room() {
   // Retries and reaping go on while there is no room.
   const TimePoint now = shared_.clock.now();
   const TimePoint until = std::min(shared_.ledger.next_retry(now), after(now, config_.block));
-  shared_.ledger.wait_for_room(stop_, until);
+  shared_.ledger.wait_for_room(stop_, until, shared_.clock);
   return !stop_.stop_requested() && (shared_.ledger.room() > 0 || shared_.ledger.acks_failing());
 }
 

@@ -1,5 +1,7 @@
 #include "worker/status.hpp"
 
+#include "core/waiting.hpp"
+
 #include <utility>
 
 namespace millrace::detail {
@@ -72,9 +74,10 @@ void Status::tell() {
   }
 }
 
-bool Status::wait_for(FunctionRef<bool(WorkerState)> wanted, TimePoint deadline) const {
+bool Status::wait_for(FunctionRef<bool(WorkerState)> wanted, TimePoint deadline,
+                      const Clock& clock) const {
   std::unique_lock lock{mutex_};
-  return changed_.wait_until(lock, deadline, [&] { return wanted(state_); });
+  return wait_by_clock(changed_, lock, deadline, clock, [&] { return wanted(state_); });
 }
 
 }  // namespace millrace::detail

@@ -33,7 +33,8 @@ class Status {
   bool fail(const Error& error) { return change(WorkerState::kFailed, &error); }
 
   /// Waits until the state is one of which `wanted` is true; false if that took too long.
-  bool wait_for(FunctionRef<bool(WorkerState)> wanted, TimePoint deadline) const;
+  bool wait_for(FunctionRef<bool(WorkerState)> wanted, TimePoint deadline,
+                const Clock& clock) const;
 
  private:
   struct Change {

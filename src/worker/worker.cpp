@@ -1,5 +1,6 @@
 #include "worker/worker.hpp"
 
+#include "core/waiting.hpp"
 #include "net/deadline.hpp"
 #include "worker/acknowledging.hpp"
 #include "worker/inside.hpp"
@@ -21,9 +22,10 @@ constexpr Milliseconds kSayWaitingEvery{60'000};
 }  // namespace
 
 Worker::Worker(const EventStream& stream, const WorkerOptions& options,
-               Handling::AnyHandler handler)
+               Handling::AnyHandler handler, const Clock& clock)
     : stream_{stream},
       config_{resolve(options, stream_)},
+      clock_{clock},
       events_{options.observer},
       shared_{.config = config_,
               .pool = Pool::of(stream_.pool()),
@@ -199,8 +201,9 @@ StopReport Worker::stop(Milliseconds drain) {
 
 bool Worker::wait_until_ended(TimePoint deadline) {
   std::unique_lock lock{lifecycle_};
-  const bool may_end = ended_changed_.wait_until(
-      lock, deadline, [this] { return (ended_ || (!started_ && !ending_)) && reaping_ == 0; });
+  const bool may_end = wait_by_clock(ended_changed_, lock, deadline, clock_, [this] {
+    return (ended_ || (!started_ && !ending_)) && reaping_ == 0;
+  });
   if (!may_end || ended_) return may_end;
   ending_ = true;
   const bool reaped = reaped_;
@@ -237,7 +240,7 @@ void Worker::resume() { reader_.set_paused(false); }
 bool Worker::wait_ready(Milliseconds timeout) const {
   const bool settled = status_.wait_for(
       [](WorkerState state) { return state == WorkerState::kRunning || has_ended(state); },
-      after(clock_.now(), timeout));
+      after(clock_.now(), timeout), clock_);
   return settled && !has_ended(status_.state());
 }
 

@@ -33,7 +33,8 @@ namespace millrace::detail {
 /// it held.
 class Worker {
  public:
-  Worker(const EventStream& stream, const WorkerOptions& options, Handling::AnyHandler handler);
+  Worker(const EventStream& stream, const WorkerOptions& options, Handling::AnyHandler handler,
+         const Clock& clock = Clock::system());
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   ~Worker();
@@ -87,7 +88,7 @@ class Worker {
 
   const EventStream stream_;
   const WorkerConfig config_;
-  const Clock& clock_ = Clock::system();
+  const Clock& clock_;
   const Events events_;
   Ledger ledger_{{.prefetch = config_.prefetch,
                   .prefetch_bytes = config_.prefetch_bytes,

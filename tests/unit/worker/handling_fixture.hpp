@@ -68,8 +68,10 @@ class HandlingTest : public ::testing::Test {
   std::vector<TimePoint> due_;
   std::string answer_;  // of hold.lua; empty: all are ours
   bool eval_throws_ = false;
+  std::function<void(std::size_t times)> when_asked_;
   ScriptedEval eval_{[this](const std::string&, const Words& args) {
     if (eval_throws_) throw IoError{"the connection is lost"};
+    if (when_asked_) when_asked_(eval_.args.size());
     return answer_.empty() ? all_ours(args) : answer_;
   }};
 };

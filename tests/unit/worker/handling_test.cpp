@@ -102,6 +102,42 @@ TEST_F(HandlingCallTest, AsksWhetherAnEntryIsStillOursWhenItsLeaseIsHalfOver) {
   EXPECT_EQ(attempts_, (std::vector<std::uint64_t>{1}));
 }
 
+TEST_F(HandlingCallTest, AsksAgainWhenTheLeaseGrewOldBeforeTheReplyWasRead) {
+  auto handling = this->handling();
+  when_asked_ = [this](std::size_t times) {
+    if (times == 1) parts_.clock.advance(15s);  // the machine is suspended in between
+    if (times == 2) answer_ = "*1\r\n*1\r\n:0\r\n";
+  };
+  EXPECT_EQ(handle(handling, taken_over(3)), Result::kNotOurs);
+  EXPECT_EQ(eval_.args, (std::vector<Words>{{"g", "alice", "me", "", "1-0", "3", "4", "0"},
+                                            {"g", "alice", "me", "", "1-0", "4", "4", "0"}}))
+      << "its start is counted once";
+  EXPECT_TRUE(attempts_.empty());
+  EXPECT_EQ(parts_.observer->leases_lost(), (Ids{{1, 0}}));
+}
+
+TEST_F(HandlingCallTest, StartsOnceTheReplyComesInTime) {
+  auto handling = this->handling();
+  when_asked_ = [this](std::size_t times) {
+    if (times <= 2) parts_.clock.advance(15s);
+  };
+  EXPECT_EQ(handle(handling, taken_over(3)), Result::kSucceeded);
+  EXPECT_EQ(eval_.args.size(), 3U);
+  EXPECT_EQ(attempts_, (std::vector<std::uint64_t>{4}));
+}
+
+TEST_F(HandlingCallTest, StartsNothingWhereAStopComesBeforeTheLeaseIsYoung) {
+  auto handling = this->handling();
+  when_asked_ = [&](std::size_t) {
+    parts_.clock.advance(15s);
+    handling.drain();
+  };
+  EXPECT_EQ(handle(handling, taken_over(3)), Result::kNotStarted);
+  EXPECT_EQ(eval_.args.size(), 1U);
+  EXPECT_TRUE(attempts_.empty());
+  EXPECT_EQ(parts_.ledger.size(), 0U);
+}
+
 TEST_F(HandlingCallTest, CountsTheStartOfAnEntryThatWasTakenOverBeforeItStarts) {
   auto handling = this->handling();
   EXPECT_EQ(handle(handling, taken_over(3)), Result::kSucceeded);

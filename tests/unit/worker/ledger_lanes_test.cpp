@@ -262,7 +262,7 @@ TEST_F(LedgerRoomTest, IsWaitedForUntilAnEntryStarts) {
   for (std::uint64_t i = 1; i <= 4; ++i) queued({i, 0});
   std::atomic<bool> has_room{false};
   std::thread waiter{[&] {
-    ledger_.wait_for_room({}, Clock::system().now() + test::kGenerous);
+    ledger_.wait_for_room({}, Clock::system().now() + test::kGenerous, Clock::system());
     has_room = ledger_.room() > 0;
   }};
   ledger_.drop({.id = {1, 0}});
@@ -272,10 +272,10 @@ TEST_F(LedgerRoomTest, IsWaitedForUntilAnEntryStarts) {
 
 TEST_F(LedgerRoomTest, IsNotWaitedForPastTheTimeOrAStop) {
   for (std::uint64_t i = 1; i <= 4; ++i) queued({i, 0});
-  ledger_.wait_for_room({}, Clock::system().now());
+  ledger_.wait_for_room({}, Clock::system().now(), Clock::system());
   std::stop_source stop;
   stop.request_stop();
-  ledger_.wait_for_room(stop.get_token(), TimePoint::max());
+  ledger_.wait_for_room(stop.get_token(), TimePoint::max(), Clock::system());
   EXPECT_EQ(ledger_.room(), 0U);
 }
 

@@ -129,17 +129,17 @@ TEST(WorkerStatus, IsWaitedForUntilItIsAsWanted) {
     status.move_to(kRunning);
   }};
   EXPECT_TRUE(status.wait_for([](WorkerState state) { return state == kRunning; },
-                              Clock::system().now() + test::kGenerous));
+                              Clock::system().now() + test::kGenerous, Clock::system()));
   mover.join();
 }
 
 TEST(WorkerStatus, IsNotWaitedForPastTheDeadline) {
   const Events events{nullptr};
   const Status status{events};
-  EXPECT_FALSE(
-      status.wait_for([](WorkerState state) { return state == kRunning; }, Clock::system().now()));
+  EXPECT_FALSE(status.wait_for([](WorkerState state) { return state == kRunning; },
+                               Clock::system().now(), Clock::system()));
   EXPECT_TRUE(status.wait_for([](WorkerState state) { return state == kCreated; },
-                              Clock::system().now() - Milliseconds{1}))
+                              Clock::system().now() - Milliseconds{1}, Clock::system()))
       << "it is as wanted already";
 }
 

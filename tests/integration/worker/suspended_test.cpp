@@ -1,0 +1,79 @@
+#include "fault/worker_test.hpp"
+#include "worker/worker.hpp"
+
+#include <atomic>
+#include <chrono>
+
+namespace millrace::test {
+namespace {
+
+/// The machine's clock, which a test has jump as it does when the machine was suspended: waits
+/// have stood still meanwhile.
+class JumpingClock final : public detail::Clock {
+ public:
+  detail::TimePoint now() const noexcept override { return system().now() + jumped_.load(); }
+  void jump(std::chrono::nanoseconds by) { jumped_ = jumped_.load() + by; }
+
+ private:
+  std::atomic<std::chrono::nanoseconds> jumped_{std::chrono::nanoseconds{0}};
+};
+
+class SuspendedWorker : public WorkerTest {
+ protected:
+  WorkerOptions patient() {
+    WorkerOptions patient = options();
+    patient.min_idle = 1h;
+    patient.block = 100ms;
+    patient.reap_every = 0ms;
+    return patient;
+  }
+
+  JumpingClock clock_;
+};
+
+TEST_F(SuspendedWorker, HasNoLeasesWhenItWakesUpAndStartsNothingThatAPeerHas) {
+  append_ids(4);
+  Journal journal;
+  std::atomic<bool> was_told{false};
+  detail::Worker worker{stream(), patient(), journal.handler([&](const Delivery& delivery) {
+                          if (delivery.entry.id() == StreamId{1, 0}) {
+                            was_told = wait_until([&] { return delivery.stop.stop_requested(); });
+                          }
+                          return Verdict::ack();
+                        }),
+                        clock_};
+  worker.start();
+  ASSERT_TRUE(journal.wait_for_calls(1));
+  ASSERT_EQ(pending(), 4);
+  raw()("XCLAIM", "s", "g", "bob", 0, "1-0", "2-0", "3-0", "JUSTID");
+  clock_.jump(61min);
+
+  EXPECT_TRUE(journal.wait_for(Ids{{1, 0}, {4, 0}}));
+  EXPECT_TRUE(was_told) << "long before the next renewal is due by a clock that stood still";
+  EXPECT_TRUE(wait_until([&] { return pending() == 2; })) << "those of bob";
+  worker.stop(kGenerous);
+  EXPECT_EQ(journal.ids(), (Ids{{1, 0}, {4, 0}}));
+}
+
+TEST_F(SuspendedWorker, ReadsNothingUnderANameThatWasTakenMeanwhile) {
+  Journal journal;
+  detail::Worker worker{stream(), patient(), journal.handler(), clock_};
+  worker.start();
+  ASSERT_TRUE(worker.wait_ready(kGenerous));
+  worker.pause();
+  ASSERT_TRUE(wait_until([&] { return worker.state() == WorkerState::kPaused; }));
+  const auto reads = calls_of("xreadgroup");
+  raw()("HSET", "{s}:millrace:g", "token:alice", "another");
+  append_ids(1);
+
+  clock_.jump(31min);
+  worker.resume();
+  ASSERT_TRUE(wait_until([&] { return worker.state() == WorkerState::kFailed; }));
+  EXPECT_THAT(worker.failure()->what(), ::testing::HasSubstr("a newer worker has taken"));
+  worker.stop(kGenerous);
+  EXPECT_EQ(calls_of("xreadgroup"), reads);
+  EXPECT_EQ(journal.size(), 0U);
+}
+
+}  // namespace
+}  // namespace millrace::test
