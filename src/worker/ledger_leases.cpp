@@ -219,7 +219,10 @@ void Ledger::park_resting() {
 std::size_t Ledger::known_pending(TimePoint now) {
   std::lock_guard lock{mutex_};
   forget_left(now);
-  return held_.size() + parked_.size() + left_.size();
+  // What a peer has is pending under the peer's name, until its handler returns here.
+  const auto ours = std::count_if(held_.begin(), held_.end(),
+                                  [](const auto& held) { return !held.second.lost; });
+  return static_cast<std::size_t>(ours) + parked_.size() + left_.size();
 }
 
 // -------------------------------------------------------------------------------------- ending

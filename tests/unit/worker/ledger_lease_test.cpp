@@ -22,6 +22,16 @@ class LedgerLeaseTest : public LedgerTest {
   }
 };
 
+TEST_F(LedgerLeaseTest, DoesNotCountWhatAPeerHasAmongWhatIsPendingUnderOurName) {
+  const Work work = running({1, 0});
+  running({2, 0});
+  call(work);
+  ASSERT_EQ(ledger_.known_pending(clock_.now()), 2U);
+  ASSERT_TRUE(ledger_.lost(work.ticket, 1));
+  EXPECT_EQ(ledger_.known_pending(clock_.now()), 1U)
+      << "or it would stand for an entry of ours that nobody holds";
+}
+
 TEST_F(LedgerLeaseTest, FiresTheTokenOfACallThatIsLostAndTellsOnce) {
   const Work work = running({1, 0});
   const auto stop = call(work);
