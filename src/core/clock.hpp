@@ -12,11 +12,13 @@ using Milliseconds = std::chrono::milliseconds;
 /// It has no now(), so that no condition variable takes a TimePoint: those of the standard library
 /// wait by a clock that stands still while the machine is suspended. See wait_by_clock().
 struct BootTime {
+  // NOLINTBEGIN(readability-identifier-naming): names of the standard library
   using duration = std::chrono::nanoseconds;
   using rep = duration::rep;
   using period = duration::period;
   using time_point = std::chrono::time_point<BootTime>;
   static constexpr bool is_steady = true;
+  // NOLINTEND(readability-identifier-naming)
 };
 
 using TimePoint = BootTime::time_point;

@@ -220,8 +220,8 @@ std::size_t Ledger::known_pending(TimePoint now) {
   std::lock_guard lock{mutex_};
   forget_left(now);
   // What a peer has is pending under the peer's name, until its handler returns here.
-  const auto ours = std::count_if(held_.begin(), held_.end(),
-                                  [](const auto& held) { return !held.second.lost; });
+  const auto ours =
+      std::count_if(held_.begin(), held_.end(), [](const auto& held) { return !held.second.lost; });
   return static_cast<std::size_t>(ours) + parked_.size() + left_.size();
 }
 
