@@ -161,9 +161,10 @@ void Keeper::tick() {
 // ------------------------------------------------------------------------------------- leases
 
 void Keeper::expire() {
-  for (const StreamId id : shared_.ledger.expire(shared_.clock.now())) {
-    tell_of_lost_lease(shared_, id);
-  }
+  const auto expired = shared_.ledger.expire(shared_.clock.now());
+  for (const StreamId id : expired) tell_of_lost_lease(shared_, id);
+  // What was queued is let go of, and may yet be ours.
+  if (!expired.empty()) others_.recover();
 }
 
 void Keeper::renew() {

@@ -98,6 +98,16 @@ TEST_F(KeeperLeaseTest, AsksForNoRecoveryWhereTheServerHasWhatIsKnown) {
   EXPECT_EQ(recoveries_, 0);
 }
 
+TEST_F(KeeperLeaseTest, AsksForRecoveryOfWhatItLetGoOf) {
+  Work queued = work_of({1, 0}, now() - 31s);
+  ASSERT_TRUE(parts_.ledger.hold(queued));
+  open();
+  start();
+  EXPECT_TRUE(wait_until([&] { return recoveries_ == 1; }))
+      << "the count of what is pending does not say so while something else is held";
+  EXPECT_FALSE(parts_.ledger.holds({1, 0}));
+}
+
 TEST_F(KeeperLeaseTest, EndsLeasesByItsOwnClockWhereThereIsNoServer) {
   refuses_ = true;
   const TimePoint leased_at = now() - 30s + 20ms;
