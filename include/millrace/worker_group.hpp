@@ -84,7 +84,7 @@ class MILLRACE_EXPORT WorkerGroup {
   /// one of them is in.
   WorkerState state() const;
   std::optional<Error> failure() const;  ///< Of the first of them, in their order, that has failed.
-  WorkerStats stats() const;             ///< The sums of all.
+  WorkerStats stats() const;             ///< The sums of all; of no one consumer.
 
   std::size_t size() const noexcept { return workers_.size(); }
   /// One of them, to look at: `index` is less than size().

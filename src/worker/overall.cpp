@@ -3,6 +3,20 @@
 #include <algorithm>
 
 namespace millrace::detail {
+namespace {
+
+/// All of the same bounds, or empty.
+void add(Histogram& sum, const Histogram& one) {
+  if (sum.counts.empty()) {
+    sum = one;
+    return;
+  }
+  for (std::size_t i = 0; i < one.counts.size(); ++i) sum.counts[i] += one.counts[i];
+  sum.sum += one.sum;
+  sum.count += one.count;
+}
+
+}  // namespace
 
 WorkerState overall_state(std::span<const WorkerState> states) {
   const auto any = [&](WorkerState state) {
@@ -21,7 +35,8 @@ WorkerState overall_state(std::span<const WorkerState> states) {
 void add(WorkerStats& sum, const WorkerStats& one) {
   // By name, so that a number that is new does not compile before it is added here.
   auto& [delivered, succeeded, failed, retried, dead_lettered, reclaimed, released, leases_lost,
-         trimmed, reconnects, in_flight, queued_bytes] = sum;
+         trimmed, reconnects, in_flight, queued_bytes, last_completion, handler_time, age, state,
+         stream, group, consumer] = sum;
   delivered += one.delivered;
   succeeded += one.succeeded;
   failed += one.failed;
@@ -34,6 +49,11 @@ void add(WorkerStats& sum, const WorkerStats& one) {
   reconnects += one.reconnects;
   in_flight += one.in_flight;
   queued_bytes += one.queued_bytes;
+  last_completion = std::max(last_completion, one.last_completion);
+  add(handler_time, one.handler_time);
+  add(age, one.age);
+  stream = one.stream;
+  group = one.group;
 }
 
 }  // namespace millrace::detail

@@ -14,7 +14,7 @@ constexpr bool has_ended(WorkerState state) noexcept {
 /// What a group of workers in these states is in: see WorkerGroup::state(). Of none, kStopped.
 WorkerState overall_state(std::span<const WorkerState> states);
 
-/// Adds the numbers of one worker.
+/// Adds the numbers of one worker. The sum has its stream and group, and no state and consumer.
 void add(WorkerStats& sum, const WorkerStats& one);
 
 }  // namespace millrace::detail

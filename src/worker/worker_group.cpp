@@ -165,6 +165,7 @@ std::optional<Error> WorkerGroup::failure() const {
 WorkerStats WorkerGroup::stats() const {
   WorkerStats sum;
   for (const auto& worker : workers_) detail::add(sum, worker->stats());
+  sum.state = state();
   return sum;
 }
 

@@ -1,5 +1,7 @@
 #include "worker/overall.hpp"
 
+#include "worker/ledger.hpp"
+
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -31,19 +33,36 @@ TEST(OverallState, TellsTheMostOfThoseThatRun) {
   EXPECT_EQ(of({kRunning, kDegraded, kDraining}), kDraining);
 }
 
+TEST(SumOfStats, HasTheLatestCompletionOfAll) {
+  const WorkerStats none;
+  const WorkerStats early{.last_completion = WallTime{std::chrono::seconds{1}}};
+  const WorkerStats late{.last_completion = WallTime{std::chrono::seconds{2}}};
+  WorkerStats sum;
+  for (const WorkerStats* const one : {&none, &late, &early}) add(sum, *one);
+  EXPECT_EQ(sum.last_completion, late.last_completion);
+}
+
 TEST(SumOfStats, HasEachNumber) {
-  const WorkerStats one{.delivered = 1,
-                        .succeeded = 2,
-                        .failed = 3,
-                        .retried = 4,
-                        .dead_lettered = 5,
-                        .reclaimed = 6,
-                        .released = 7,
-                        .leases_lost = 8,
-                        .trimmed = 9,
-                        .reconnects = 10,
-                        .in_flight = 11,
-                        .queued_bytes = 12};
+  using Seconds = Histogram::Seconds;
+  const WorkerStats one{
+      .delivered = 1,
+      .succeeded = 2,
+      .failed = 3,
+      .retried = 4,
+      .dead_lettered = 5,
+      .reclaimed = 6,
+      .released = 7,
+      .leases_lost = 8,
+      .trimmed = 9,
+      .reconnects = 10,
+      .in_flight = 11,
+      .queued_bytes = 12,
+      .last_completion = WallTime{std::chrono::seconds{13}},
+      .handler_time = {.bounds = {Seconds{1}}, .counts = {3, 4}, .sum = Seconds{14}, .count = 7},
+      .age = {.bounds = {Seconds{2}}, .counts = {5, 6}, .sum = Seconds{15}, .count = 11},
+      .stream = "s",
+      .group = "g",
+      .consumer = "alice"};
   WorkerStats sum;
   add(sum, one);
   add(sum, one);
@@ -59,6 +78,16 @@ TEST(SumOfStats, HasEachNumber) {
   EXPECT_EQ(sum.reconnects, 20U);
   EXPECT_EQ(sum.in_flight, 22U);
   EXPECT_EQ(sum.queued_bytes, 24U);
+  EXPECT_EQ(sum.last_completion, WallTime{std::chrono::seconds{13}});
+  EXPECT_EQ(sum.handler_time.bounds, std::vector{Seconds{1}});
+  EXPECT_EQ(sum.handler_time.counts, (std::vector<std::uint64_t>{6, 8}));
+  EXPECT_EQ(sum.handler_time.sum, Seconds{28});
+  EXPECT_EQ(sum.handler_time.count, 14U);
+  EXPECT_EQ(sum.age.counts, (std::vector<std::uint64_t>{10, 12}));
+  EXPECT_EQ(sum.age.count, 22U);
+  EXPECT_EQ(sum.stream, "s");
+  EXPECT_EQ(sum.group, "g");
+  EXPECT_EQ(sum.consumer, "") << "of no one consumer";
 }
 
 }  // namespace
