@@ -13,8 +13,8 @@
 #include <millrace/stream_id.hpp>
 #include <millrace/stream_info.hpp>
 #include <millrace/stream_options.hpp>
-#include <millrace/worker_stats.hpp>
 #include <millrace/worker_group.hpp>
+#include <millrace/worker_stats.hpp>
 
 #include <gtest/gtest.h>
 
