@@ -221,6 +221,40 @@ TEST_F(WorkerName, LeavesWhatIsPendingToAWorkerThatMayStillHoldIt) {
   gate.open();
 }
 
+TEST_F(WorkerName, TakesWhatIsIdleFromAWorkerThatMayStillHoldTheRest) {
+  append_ids(2);
+  orphan("alice");
+  raw()("XCLAIM", "s", "g", "alice", 0, "1-0", "IDLE", 7'200'000, "JUSTID");
+  const std::int64_t now = std::stoll(raw()("TIME")[0].text) * 1000;
+  raw()("HSET", "{s}:millrace:g", "token:alice", "older", "at:alice", now);
+  WorkerOptions options = this->options();
+  options.min_idle = 1h;
+  options.block = 50ms;
+  Journal journal;
+  ConsumerWorker worker{stream(), options, journal.handler()};
+  worker.start();
+  EXPECT_TRUE(journal.wait_for(Ids{{1, 0}}));
+  EXPECT_TRUE(journal.wait_for(append_ids(1, 2)));
+  EXPECT_EQ(journal.ids(), (Ids{{1, 0}, {3, 0}}));
+  EXPECT_TRUE(wait_until([&] { return pending() == 1; }));
+  EXPECT_EQ(owner({2, 0}), "alice");
+}
+
+TEST_F(WorkerName, TakesWhatIsPendingAtOnceWhereNobodyHasRenewedItForLong) {
+  append_ids(2);
+  orphan("alice");
+  const std::int64_t now = std::stoll(raw()("TIME")[0].text) * 1000;
+  raw()("HSET", "{s}:millrace:g", "token:alice", "older", "at:alice", now - 31 * 60'000);
+  WorkerOptions options = this->options();
+  options.min_idle = 1h;
+  options.lease_renew_every = 20min;
+  options.block = 50ms;
+  Journal journal;
+  ConsumerWorker worker{stream(), options, journal.handler()};
+  worker.start();
+  EXPECT_TRUE(journal.wait_for(Ids{{1, 0}, {2, 0}}));
+}
+
 class WorkerMinIdle : public WorkerLease {};
 
 TEST_F(WorkerMinIdle, MustBeThatOfTheOthers) {
