@@ -221,7 +221,7 @@ TEST_F(WorkerObserver, NeedNotBeThere) {
 }
 
 TEST_F(WorkerObserver, MayAskTheWorkerWhatItIsToldOf) {
-  class Asking : public Observer {
+  class AskingBack : public Observer {
    public:
     std::atomic<ConsumerWorker*> worker{nullptr};
     void on_state(WorkerState, WorkerState) override { ask(); }
@@ -238,7 +238,7 @@ TEST_F(WorkerObserver, MayAskTheWorkerWhatItIsToldOf) {
       worker.load()->resume();
     }
   };
-  const auto observer = std::make_shared<Asking>();
+  const auto observer = std::make_shared<AskingBack>();
   WorkerOptions options = this->options();
   options.observer = observer;
   Journal journal;

@@ -24,7 +24,7 @@ namespace {
 /// How often a wait looks whether the test is over.
 constexpr std::chrono::milliseconds kLook{10};
 
-[[noreturn]] void fail(const char* what) {
+[[noreturn]] void throw_errno(const char* what) {
   throw std::system_error{errno, std::generic_category(), what};
 }
 
@@ -173,7 +173,7 @@ void Peer::reset() {
 
 ScriptedServer::ScriptedServer(Script script, Kind kind) : script_{std::move(script)} {
   kind == Kind::kTcp ? listen_on_tcp() : listen_on_unix();
-  if (::listen(listener_, SOMAXCONN) != 0) fail("listen");
+  if (::listen(listener_, SOMAXCONN) != 0) throw_errno("listen");
   const NoSignals in_new_threads;
   acceptor_ = std::thread{[this] { accept_all(); }};
 }
@@ -194,14 +194,14 @@ void ScriptedServer::listen_on_tcp() {
   socklen_t size = sizeof(address);
   if (listener_ < 0 || ::bind(listener_, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
       ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    fail("bind");
+    throw_errno("bind");
   }
   port_ = ntohs(address.sin_port);
 }
 
 void ScriptedServer::listen_on_unix() {
   std::string folder = std::filesystem::temp_directory_path() / "millrace-XXXXXX";
-  if (::mkdtemp(folder.data()) == nullptr) fail("mkdtemp");
+  if (::mkdtemp(folder.data()) == nullptr) throw_errno("mkdtemp");
   path_ = folder + "/socket";
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -209,7 +209,7 @@ void ScriptedServer::listen_on_unix() {
   listener_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (listener_ < 0 ||
       ::bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
-    fail("bind");
+    throw_errno("bind");
   }
 }
 

@@ -8,7 +8,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using Payload = scripts::Burial::Payload;
-using enum scripts::Buried;
+using scripts::Buried;
 
 template <typename Base>
 class Burying : public Base {
@@ -44,7 +44,7 @@ using BuryScriptOnItsOwnServer = Burying<ScriptTestOnItsOwnServer>;
 
 TEST_F(BuryScript, WritesTheLetterAndAcknowledges) {
   given_pending(2);
-  EXPECT_EQ(bury(), kBuried);
+  EXPECT_EQ(bury(), Buried::kBuried);
   EXPECT_THAT(pending(), ElementsAre("2-0 alice 1 idle 0m"));
   ASSERT_EQ(letters_written(), 1);
   EXPECT_EQ(letters()[0],
@@ -62,7 +62,8 @@ TEST_F(BuryScript, KeepsTheFieldsByteForByte) {
     s().add(fields, {.id = AddId::exactly({1, 0})});
     s().ensure_group("g", GroupStart::beginning());
     s().consume("g", "alice", {.block = 0ms});
-    ASSERT_EQ(bury(1, payload, payload == Payload::kGiven ? fields : OwnedFields{}), kBuried);
+    ASSERT_EQ(bury(1, payload, payload == Payload::kGiven ? fields : OwnedFields{}),
+              Buried::kBuried);
     ASSERT_EQ(letters_written(), 1);
     const RawReply letter = letters()[0];
     ASSERT_EQ(letter.elements.size(), 16 + 2 * fields.size());
@@ -77,13 +78,13 @@ TEST_F(BuryScript, PassesOnAsManyFieldsAsItIsToldToAtMost) {
   OwnedFields fields;
   for (std::size_t i = 0; i < scripts::kMostFields; ++i) fields.emplace_back("f", "v");
   given_pending(1);
-  EXPECT_EQ(bury(1, Payload::kGiven, fields), kBuried);
+  EXPECT_EQ(bury(1, Payload::kGiven, fields), Buried::kBuried);
   EXPECT_EQ(letters().at(0).elements.size(), 16 + 2 * scripts::kMostFields);
 }
 
 TEST_F(BuryScript, OnlyAcknowledgesWhereTheLetterIsThere) {
   given_pending(1);
-  EXPECT_EQ(bury(1, Payload::kWritten), kBuried);
+  EXPECT_EQ(bury(1, Payload::kWritten), Buried::kBuried);
   EXPECT_THAT(pending(), IsEmpty());
   EXPECT_THAT(letters(), IsEmpty());
 }
@@ -92,7 +93,7 @@ TEST_F(BuryScript, BuriesNothingOfAPeers) {
   given_pending(1);
   given({1, 0}, "bob", 1, 2h);
   for (const auto payload : {Payload::kGiven, Payload::kInStream, Payload::kWritten}) {
-    EXPECT_EQ(bury(1, payload), kNotOurs);
+    EXPECT_EQ(bury(1, payload), Buried::kNotOurs);
   }
   EXPECT_THAT(pending(), ElementsAre("1-0 bob 1 idle 120m"));
   EXPECT_THAT(letters(), IsEmpty());
@@ -101,8 +102,8 @@ TEST_F(BuryScript, BuriesNothingOfAPeers) {
 TEST_F(BuryScript, BuriesNothingThatHasAnotherCount) {
   given_pending(1);
   given({1, 0}, "alice", 2, 2h);
-  EXPECT_EQ(bury(1), kNotOurs);
-  EXPECT_EQ(bury(3), kNotOurs);
+  EXPECT_EQ(bury(1), Buried::kNotOurs);
+  EXPECT_EQ(bury(3), Buried::kNotOurs);
   EXPECT_THAT(pending(), ElementsAre("1-0 alice 2 idle 120m"));
   EXPECT_THAT(letters(), IsEmpty());
 }
@@ -110,7 +111,7 @@ TEST_F(BuryScript, BuriesNothingThatHasAnotherCount) {
 TEST_F(BuryScript, BuriesNothingThatWasAcknowledged) {
   given_pending(1);
   s().ack("g", {{1, 0}});
-  EXPECT_EQ(bury(), kNotOurs);
+  EXPECT_EQ(bury(), Buried::kNotOurs);
   EXPECT_THAT(letters(), IsEmpty());
 }
 
@@ -122,7 +123,7 @@ TEST_F(BuryScript, NeedsTheToken) {
 TEST_F(BuryScript, BuriesWhatWasTrimmedWhileItIsOurs) {
   given_pending(1);
   raw()("XDEL", "s", "1-0");
-  EXPECT_EQ(bury(), kBuried);
+  EXPECT_EQ(bury(), Buried::kBuried);
   EXPECT_THAT(pending(), IsEmpty());
   ASSERT_THAT(letter_ids(), ElementsAre("1-0"));
   EXPECT_EQ(letters()[0].field("f").text, "v") << "from memory";
@@ -132,7 +133,7 @@ TEST_F(BuryScript, BuriesWhatWasTrimmedAndHasNoOwnerToAsk) {
   given_pending(1);
   raw()("XDEL", "s", "1-0");
   s().ack("g", {{1, 0}});
-  EXPECT_EQ(bury(), kBuried);
+  EXPECT_EQ(bury(), Buried::kBuried);
   EXPECT_THAT(letter_ids(), ElementsAre("1-0"));
 }
 
@@ -140,7 +141,7 @@ TEST_F(BuryScript, LeavesWhatWasTrimmedToAPeerWhoHasIt) {
   given_pending(1);
   given({1, 0}, "bob", 1, 2h);
   raw()("XDEL", "s", "1-0");
-  EXPECT_EQ(bury(), kNotOurs);
+  EXPECT_EQ(bury(), Buried::kNotOurs);
   EXPECT_THAT(pending(), ElementsAre("1-0 bob 1 idle 120m"));
   EXPECT_THAT(letters(), IsEmpty());
 }
@@ -153,7 +154,7 @@ TEST_F(BuryScript, AcknowledgesNothingWhereThereIsNoRoomForTheLetter) {
   EXPECT_EQ(letters_written(), 2);
   EXPECT_THAT(pending(), ElementsAre("1-0 alice 1 idle 0m"));
   raw()("XTRIM", kLetters, "MAXLEN", 1);
-  EXPECT_EQ(bury(), kBuried);
+  EXPECT_EQ(bury(), Buried::kBuried);
   EXPECT_EQ(letters_written(), 2);
 }
 
@@ -163,13 +164,13 @@ TEST_F(BuryScript, AcknowledgesNothingWhereTheStreamOfLettersIsNone) {
   EXPECT_EQ(refused(), "WRONGTYPE");
   EXPECT_THAT(pending(), ElementsAre("1-0 alice 1 idle 0m"));
   raw()("DEL", kLetters);
-  EXPECT_EQ(bury(), kBuried);
+  EXPECT_EQ(bury(), Buried::kBuried);
 }
 
 TEST_F(BuryScriptOnItsOwnServer, WritesTheLetterAlthoughTheServerIsOutOfMemory) {
   given_pending(1);
   given_no_memory();
-  EXPECT_EQ(bury(), kBuried);
+  EXPECT_EQ(bury(), Buried::kBuried);
   EXPECT_THAT(letter_ids(), ElementsAre("1-0"));
 }
 
@@ -182,7 +183,7 @@ TEST_F(BuryScriptOnItsOwnServer, AcknowledgesNothingWithoutThePermissionToWriteT
   EXPECT_THAT(pending(), ElementsAre("1-0 alice 1 idle 0m"));
   EXPECT_THAT(letters(), IsEmpty());
   raw()("ACL", "SETUSER", "default", "+@all");
-  EXPECT_EQ(bury(), kBuried);
+  EXPECT_EQ(bury(), Buried::kBuried);
 }
 
 TEST_F(BuryScriptOnItsOwnServer, AcknowledgesNothingOnAReplica) {
@@ -191,7 +192,7 @@ TEST_F(BuryScriptOnItsOwnServer, AcknowledgesNothingOnAReplica) {
   EXPECT_THROW(bury(), ReadOnlyError);
   EXPECT_THAT(pending(), ElementsAre("1-0 alice 1 idle 0m"));
   raw()("REPLICAOF", "NO", "ONE");
-  EXPECT_EQ(bury(), kBuried);
+  EXPECT_EQ(bury(), Buried::kBuried);
   EXPECT_THAT(letter_ids(), ElementsAre("1-0"));
 }
 
@@ -205,7 +206,7 @@ TEST_F(BuryScriptOnItsOwnServer, AcknowledgesNothingWhereTheServerCannotSave) {
   EXPECT_THAT(pending(), ElementsAre("1-0 alice 1 idle 0m"));
   EXPECT_THAT(letters(), IsEmpty());
   raw()("CONFIG", "SET", "stop-writes-on-bgsave-error", "no");
-  EXPECT_EQ(bury(), kBuried);
+  EXPECT_EQ(bury(), Buried::kBuried);
   EXPECT_THAT(letter_ids(), ElementsAre("1-0"));
 }
 

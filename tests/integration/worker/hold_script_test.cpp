@@ -3,9 +3,9 @@
 namespace millrace::test {
 namespace {
 
+using scripts::Holding;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using enum scripts::Holding;
 
 class HoldScript : public ScriptTest {
  protected:
@@ -19,14 +19,16 @@ class HoldScript : public ScriptTest {
 
 TEST_F(HoldScript, SetsCountAndIdleTimeOfWhatIsOurs) {
   given_pending(2);
-  EXPECT_THAT(hold({{{1, 0}, 1, 2, 10min}, {{2, 0}, 1, 0, 0ms}}), ElementsAre(kOurs, kOurs));
+  EXPECT_THAT(hold({{{1, 0}, 1, 2, 10min}, {{2, 0}, 1, 0, 0ms}}),
+              ElementsAre(Holding::kOurs, Holding::kOurs));
   EXPECT_THAT(pending(), ElementsAre("1-0 alice 2 idle 10m", "2-0 alice 0 idle 0m"));
 }
 
 TEST_F(HoldScript, StealsNothingFromAPeer) {
   given_pending(2);
   given({1, 0}, "bob", 1, 2h);
-  EXPECT_THAT(hold({{{1, 0}, 1, 1}, {{2, 0}, 1, 1}}), ElementsAre(kNotOurs, kOurs));
+  EXPECT_THAT(hold({{{1, 0}, 1, 1}, {{2, 0}, 1, 1}}),
+              ElementsAre(Holding::kNotOurs, Holding::kOurs));
   EXPECT_THAT(pending(), ElementsAre("1-0 bob 1 idle 120m", "2-0 alice 1 idle 0m"));
 }
 
@@ -34,7 +36,8 @@ TEST_F(HoldScript, ChangesNothingThatHasAnotherCount) {
   given_pending(2);
   given({1, 0}, "alice", 2, 2h);
   given({2, 0}, "alice", 2, 2h);
-  EXPECT_THAT(hold({{{1, 0}, 1, 1}, {{2, 0}, 3, 3}}), ElementsAre(kNotOurs, kNotOurs));
+  EXPECT_THAT(hold({{{1, 0}, 1, 1}, {{2, 0}, 3, 3}}),
+              ElementsAre(Holding::kNotOurs, Holding::kNotOurs));
   EXPECT_THAT(pending(), ElementsAre("1-0 alice 2 idle 120m", "2-0 alice 2 idle 120m"));
 }
 
@@ -42,9 +45,9 @@ TEST_F(HoldScript, HasALateCopyChangeNothing) {
   given_pending(1);
   given({1, 0}, "alice", 2, 2h);
   const scripts::Hold start{{1, 0}, 2, 3};
-  EXPECT_THAT(hold({start}), ElementsAre(kOurs));
+  EXPECT_THAT(hold({start}), ElementsAre(Holding::kOurs));
   given({1, 0}, "alice", 3, 2h);
-  EXPECT_THAT(hold({start}), ElementsAre(kNotOurs));
+  EXPECT_THAT(hold({start}), ElementsAre(Holding::kNotOurs));
   EXPECT_THAT(pending(), ElementsAre("1-0 alice 3 idle 120m"));
 }
 
@@ -52,7 +55,8 @@ TEST_F(HoldScript, TellsWhatWasAcknowledgedFromWhatWasTrimmed) {
   given_pending(2);
   s().ack("g", {{1, 0}, {2, 0}});
   raw()("XDEL", "s", "2-0");
-  EXPECT_THAT(hold({{{1, 0}, 1, 1}, {{2, 0}, 1, 1}}), ElementsAre(kNotOurs, kTrimmed));
+  EXPECT_THAT(hold({{{1, 0}, 1, 1}, {{2, 0}, 1, 1}}),
+              ElementsAre(Holding::kNotOurs, Holding::kTrimmed));
   EXPECT_THAT(pending(), IsEmpty());
 }
 
@@ -60,7 +64,7 @@ TEST_F(HoldScript, LeavesATrimmedEntryPending) {
   given_pending(1);
   given({1, 0}, "alice", 1, 2h);
   raw()("XDEL", "s", "1-0");
-  EXPECT_THAT(hold({{{1, 0}, 1, 1}}), ElementsAre(kTrimmed));
+  EXPECT_THAT(hold({{{1, 0}, 1, 1}}), ElementsAre(Holding::kTrimmed));
   EXPECT_THAT(pending(), ElementsAre("1-0 alice 1 idle 120m"));
 }
 
@@ -68,7 +72,7 @@ TEST_F(HoldScript, TakesATrimmedEntryOfAPeerForThePeers) {
   given_pending(1);
   given({1, 0}, "bob", 1, 2h);
   raw()("XDEL", "s", "1-0");
-  EXPECT_THAT(hold({{{1, 0}, 1, 1}}), ElementsAre(kNotOurs));
+  EXPECT_THAT(hold({{{1, 0}, 1, 1}}), ElementsAre(Holding::kNotOurs));
   EXPECT_THAT(pending(), ElementsAre("1-0 bob 1 idle 120m"));
 }
 
@@ -80,14 +84,14 @@ TEST_F(HoldScript, NeedsTheToken) {
 
 TEST_F(HoldScript, GoesOnWhereTheRecordWasLost) {
   given_pending(1);
-  EXPECT_THAT(hold({{{1, 0}, 1, 2}}), ElementsAre(kOurs)) << "nobody else has the name";
+  EXPECT_THAT(hold({{{1, 0}, 1, 2}}), ElementsAre(Holding::kOurs)) << "nobody else has the name";
 }
 
 TEST_F(HoldScript, NeedsNoTokenForANameThatNobodyElseCanHave) {
   given_pending(1);
   given_newer();
   config().token.clear();
-  EXPECT_THAT(hold({{{1, 0}, 1, 2}}), ElementsAre(kOurs));
+  EXPECT_THAT(hold({{{1, 0}, 1, 2}}), ElementsAre(Holding::kOurs));
 }
 
 TEST_F(HoldScript, RenewsNoRecordWhereItIsNotAskedTo) {
@@ -101,7 +105,7 @@ TEST_F(HoldScript, RenewsThePlaceInTheRecord) {
   given({2, 0}, "bob", 1, 0ms);
   raw()("HSET", kRecord, "token:alice", "mine", "at:alice", 1, "renewed", 1, "min_idle", 1);
   const auto renewal = renew({{{1, 0}, 1, 1}, {{2, 0}, 1, 1}});
-  EXPECT_THAT(renewal.found, ElementsAre(kOurs, kNotOurs));
+  EXPECT_THAT(renewal.found, ElementsAre(Holding::kOurs, Holding::kNotOurs));
   EXPECT_EQ(renewal.pending, 2U) << "bob's is not counted";
   EXPECT_EQ(renewal.entries_added, 3U);
   EXPECT_EQ(recorded("min_idle"), "3600000");

@@ -4,6 +4,7 @@
 
 #include "support/scripted_server.hpp"
 #include "support/signal_storm.hpp"
+#include "unit/net/write_ping.hpp"
 
 #include <gtest/gtest.h>
 
@@ -24,7 +25,6 @@ using std::chrono::steady_clock;
 using test::Peer;
 using test::ScriptedServer;
 
-constexpr auto write_ping = [](RequestBuffer& request) { request.command("PING", 1); };
 constexpr auto write_read = [](RequestBuffer& request) {
   request.command("XREAD", 4).arg("STREAMS").arg("s").arg("$");
 };

@@ -6,6 +6,7 @@
 #include "net/pool.hpp"
 #include "support/gate.hpp"
 #include "support/manual_clock.hpp"
+#include "unit/net/write_ping.hpp"
 
 #include <gtest/gtest.h>
 
@@ -18,8 +19,6 @@
 #include <vector>
 
 namespace millrace::detail {
-
-inline constexpr auto write_ping = [](RequestBuffer& request) { request.command("PING", 1); };
 
 inline void fail_unsent(const CallSpec&) { throw IoError{"not sent", Outcome::kNotApplied}; }
 inline void fail_unknown(const CallSpec&) { throw IoError{"sent", Outcome::kUnknown}; }

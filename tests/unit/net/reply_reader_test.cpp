@@ -2,12 +2,12 @@
 
 #include <millrace/error.hpp>
 
+#include "unit/net/mapped_memory.hpp"
 #include "unit/protocol/resp.hpp"
 
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
-#include <malloc.h>
 #include <algorithm>
 #include <chrono>
 #include <ctime>
@@ -211,19 +211,17 @@ TEST(ReplyReader, ReadsAVeryBigString) {
   EXPECT_TRUE(reader.next());
 }
 
-/// What the heap has taken from the system in big pieces.
-std::size_t mapped() { return ::mallinfo2().hblkhd; }
-
 TEST(ReplyReader, GivesTheMemoryOfABigReplyBack) {
   const std::string value(std::size_t{64} << 20, 'x');
-  if (mapped() < value.size()) GTEST_SKIP() << "this heap does not say what it has";
+  if (mapped_memory() < value.size()) GTEST_SKIP() << "this heap does not say what it has";
   const std::string bytes = fmt::format("${}\r\n{}\r\n", value.size(), value);
-  const auto before = mapped();
+  const auto before = mapped_memory();
   ReplyReader reader;
   reader.feed(bytes);
   ASSERT_TRUE(reader.next());
   EXPECT_FALSE(reader.next());
-  EXPECT_LT(mapped(), before + value.size() / 2) << "a connection would hold it while it is idle";
+  EXPECT_LT(mapped_memory(), before + value.size() / 2)
+      << "a connection would hold it while it is idle";
 }
 
 }  // namespace

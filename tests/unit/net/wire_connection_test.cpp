@@ -4,6 +4,7 @@
 
 #include "memory_transport.hpp"
 #include "support/manual_clock.hpp"
+#include "unit/net/write_ping.hpp"
 
 #include <gtest/gtest.h>
 
@@ -21,8 +22,6 @@ namespace {
 using namespace std::chrono_literals;
 
 const std::string kPing = "*1\r\n$4\r\nPING\r\n";
-
-constexpr auto write_ping = [](RequestBuffer& request) { request.command("PING", 1); };
 
 /// A connection whose peer and clock the test plays.
 class WireConnectionTest : public ::testing::Test {

@@ -1,5 +1,6 @@
 #include "worker/acknowledging.hpp"
 
+#include "support/entries.hpp"
 #include "unit/worker/fakes.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +11,7 @@
 namespace millrace::detail {
 namespace {
 
-using Ids = std::vector<StreamId>;
+using test::Ids;
 
 class AcknowledgingTest : public ::testing::Test {
  protected:

@@ -1,3 +1,4 @@
+#include "support/entries.hpp"
 #include "unit/worker/handling_fixture.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +11,7 @@ namespace millrace::detail {
 namespace {
 
 using namespace std::chrono_literals;
-using Ids = std::vector<StreamId>;
+using test::Ids;
 
 class HandlingBatchTest : public HandlingTest {
  protected:

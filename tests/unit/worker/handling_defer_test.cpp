@@ -1,3 +1,4 @@
+#include "support/entries.hpp"
 #include "support/wait_until.hpp"
 #include "unit/worker/handling_fixture.hpp"
 
@@ -16,7 +17,7 @@ namespace millrace::detail {
 namespace {
 
 using namespace std::chrono_literals;
-using Ids = std::vector<StreamId>;
+using test::Ids;
 
 class HandlingDeferTest : public HandlingTest {
  protected:

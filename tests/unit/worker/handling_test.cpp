@@ -1,5 +1,6 @@
 #include "worker/handling.hpp"
 
+#include "support/entries.hpp"
 #include "unit/worker/handling_fixture.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +14,7 @@ namespace millrace::detail {
 namespace {
 
 using namespace std::chrono_literals;
-using Ids = std::vector<StreamId>;
+using test::Ids;
 
 class HandlingCallTest : public HandlingTest {
  protected:

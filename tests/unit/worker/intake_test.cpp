@@ -1,5 +1,6 @@
 #include "worker/intake.hpp"
 
+#include "support/entries.hpp"
 #include "unit/worker/fakes.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +16,7 @@ namespace millrace::detail {
 namespace {
 
 using namespace std::chrono_literals;
-using Ids = std::vector<StreamId>;
+using test::Ids;
 
 class IntakeTest : public ::testing::Test {
  protected:

@@ -1,3 +1,4 @@
+#include "support/entries.hpp"
 #include "unit/worker/keeper_fixture.hpp"
 
 #include <gtest/gtest.h>
@@ -11,8 +12,8 @@ namespace millrace::detail {
 namespace {
 
 using namespace std::chrono_literals;
+using test::Ids;
 using test::wait_until;
-using Ids = std::vector<StreamId>;
 
 class KeeperLeaseTest : public KeeperTest {};
 

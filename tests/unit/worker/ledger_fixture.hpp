@@ -1,5 +1,6 @@
 #pragma once
 
+#include "support/entries.hpp"
 #include "unit/worker/fakes.hpp"
 #include "worker/ledger.hpp"
 
@@ -12,7 +13,7 @@
 
 namespace millrace::detail {
 
-using Ids = std::vector<StreamId>;
+using test::Ids;
 
 /// A ledger with room for four entries and 1,000 bytes, and a lease of 30 s.
 class LedgerTest : public ::testing::Test {

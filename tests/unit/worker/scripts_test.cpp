@@ -15,7 +15,7 @@ namespace millrace::detail {
 namespace {
 
 using namespace std::chrono_literals;
-using Ids = std::vector<StreamId>;
+using test::Ids;
 
 class ScriptsTest : public ::testing::Test {
  protected:
