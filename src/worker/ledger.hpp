@@ -243,7 +243,9 @@ class Ledger {
   bool holds(StreamId id) const;
   std::size_t size() const;
   std::size_t queued_bytes() const;
-  bool is_idle() const;  ///< Nothing queued, nothing running.
+  /// Nothing is queued or runs, and of what failed all is settled: there is no retry to come but
+  /// those of next_retry().
+  bool is_idle() const;
 
   /// Since when the oldest entry waits that handlers have yet to finish.
   struct Unfinished {

@@ -321,7 +321,8 @@ std::size_t Ledger::queued_bytes() const {
 bool Ledger::is_idle() const {
   std::lock_guard lock{mutex_};
   return std::none_of(held_.begin(), held_.end(), [](const auto& held) {
-    return held.second.state == State::kQueued || held.second.state == State::kRunning;
+    return held.second.state == State::kQueued || held.second.state == State::kRunning ||
+           held.second.state == State::kSettling;
   });
 }
 

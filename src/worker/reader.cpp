@@ -23,8 +23,8 @@ constexpr Milliseconds kSlowPause{5'000};
 /// A group that was made again so long ago was made well.
 constexpr Milliseconds kCalm{1'000};
 
-/// A read does not wait for longer while other threads handle: what they fail is to be retried on
-/// time.
+/// A read does not wait for longer while others handle, or the keeper parks what has just failed:
+/// it is to be retried on time.
 constexpr Milliseconds kBlockWhileHandling{500};
 
 }  // namespace
@@ -263,11 +263,7 @@ Milliseconds Reader::time_to_block() const {
   if (probing_ || sweeping_) return Milliseconds{0};
   const TimePoint now = shared_.clock.now();
   Milliseconds block = config_.block;
-  if (config_.concurrency > 1 && !shared_.ledger.is_idle()) {
-    block = std::min(block, kBlockWhileHandling);
-  }
-  // What has just failed is not parked yet.
-  if (shared_.ledger.settlements() > 0) block = std::min(block, kBlockWhileHandling);
+  if (!shared_.ledger.is_idle()) block = std::min(block, kBlockWhileHandling);
   return std::min(block, left_until(shared_.ledger.next_retry(now), now));
 }
 

@@ -1,6 +1,7 @@
 #include "worker_test.hpp"
 
 #include <atomic>
+#include <future>
 #include <string>
 
 namespace millrace::test {
@@ -55,6 +56,26 @@ TEST_P(WorkerTurns, OfRetriesComeAlthoughAReadWaitsForTenMinutes) {
                         })};
   worker.start();
   EXPECT_TRUE(journal.wait_for_calls(3)) << "each at most a second late";
+  EXPECT_TRUE(nothing_is_pending());
+}
+
+TEST_P(WorkerTurns, OfRetriesComeAlthoughTheCallEndedWhileAReadWaited) {
+  append_ids(1);
+  WorkerOptions options = patient();
+  options.block = 10min;
+  options.reap_every = 0ms;
+  options.retry_backoff = 20ms;
+  std::promise<Completion> deferred;
+  Journal journal;
+  ConsumerWorker worker{stream(), options, journal.handler([&](const Delivery& delivery) {
+                          if (delivery.attempt == 1) deferred.set_value(delivery.defer());
+                          return Verdict::ack();
+                        })};
+  worker.start();
+  Completion completion = deferred.get_future().get();
+  ASSERT_TRUE(blocked());
+  completion.retry();
+  EXPECT_TRUE(journal.wait_for_calls(2)) << "at most a second late";
   EXPECT_TRUE(nothing_is_pending());
 }
 

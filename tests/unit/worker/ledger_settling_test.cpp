@@ -286,6 +286,15 @@ TEST_F(LedgerEndingTest, IsIdleWhereNothingWaitsOrRuns) {
   EXPECT_TRUE(ledger_.is_idle());
 }
 
+TEST_F(LedgerEndingTest, IsNotIdleWhileAFailureIsSettled) {
+  ledger_.fail({.kind = Settlement::Kind::kPark, .work = running({1, 0}), .due = clock_.now()});
+  EXPECT_FALSE(ledger_.is_idle());
+  const auto taken = ledger_.take_settlements(1);
+  EXPECT_FALSE(ledger_.is_idle()) << "it is on its way, and may be due before it has come there";
+  ledger_.settled(taken.front(), true);
+  EXPECT_TRUE(ledger_.is_idle());
+}
+
 TEST_F(LedgerEndingTest, FiresTheTokensOfAStreamThatIsMadeNew) {
   const auto stop = ledger_.begin_call(running({1, 0}).ticket, TimePoint::max());
   ASSERT_TRUE(stop.has_value());
