@@ -340,7 +340,9 @@ void Ledger::finish_into(AckBatch& acks, const Ticket& ticket) {
 void Ledger::start_acking(AckBatch& acks, StreamId id, Held& held) {
   held.state = State::kAcking;
   acks.ids.push_back(id);
-  if (held.maybe_gone || held.lost) ++acks.maybe_gone;
+  // Of a lease that is lost or has run out it has been told.
+  const bool is_told = held.lost || held.expired || held.overdue;
+  if (held.maybe_gone || is_told) ++acks.maybe_gone;
 }
 
 void Ledger::rest(const Ticket& ticket, TimePoint due, std::optional<WallTime> failed) {

@@ -66,8 +66,8 @@ struct Settlement {
 struct AckBatch {
   std::vector<StreamId> ids{};
   std::uint64_t making = 0;
-  /// So many of them may be pending no more although nobody took them: they were acknowledged
-  /// before and the reply was lost, or their payload was trimmed.
+  /// So many of them may be pending no more, and that is no news: they were acknowledged before and
+  /// the reply was lost, their payload was trimmed, or it has been told that their lease is lost.
   std::size_t maybe_gone = 0;
 };
 

@@ -60,12 +60,12 @@ bool Ledger::lost(const Ticket& ticket, std::uint64_t deliveries) {
     if (held->starting || held->work.deliveries != deliveries) return false;
     // What was acknowledged in the meantime is not lost.
     if (held->state == State::kDone || held->state == State::kAcking) return false;
+    is_news = !held->expired && !held->overdue;
     if (held->state != State::kRunning) {
       erase(held_.find(ticket.id));
-      return true;
+      return is_news;
     }
     held->lost = true;
-    is_news = !held->expired && !held->overdue;
     call = held->call;
   }
   if (call) call->request_stop();  // what it sets off must not find the lock held

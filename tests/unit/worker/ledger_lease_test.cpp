@@ -92,6 +92,18 @@ TEST_F(LedgerLeaseTest, AcknowledgesAfterALostLeaseWithoutSurprise) {
   EXPECT_EQ(ledger_.take_acks(1).maybe_gone, 1U);
 }
 
+TEST_F(LedgerLeaseTest, ThatRanOutDuringACallIsToldOfOnce) {
+  const Work fails = running({1, 0});
+  const Work succeeds = running({2, 0});
+  clock_.advance(30s);
+  EXPECT_EQ(ledger_.expire(clock_.now()).size(), 2U);
+  ledger_.fail({.kind = Settlement::Kind::kPark, .work = fails, .due = clock_.now()});
+  EXPECT_FALSE(ledger_.lost(fails.ticket, 1)) << "a peer has it";
+  EXPECT_EQ(ledger_.running(), (Ids{{2, 0}})) << "and nobody here";
+  ledger_.finish(succeeds.ticket, clock_.now());
+  EXPECT_EQ(ledger_.take_acks(1).maybe_gone, 1U);
+}
+
 TEST_F(LedgerLeaseTest, EndsByTheClockAlone) {
   const Ticket waits = queued({1, 0});
   const Work runs = running({2, 0});
