@@ -89,17 +89,17 @@ class Reader {
   std::unique_ptr<Connection> connection_;
   bool group_is_open_ = false;
   bool group_is_missing_ = false;
-  TimePoint
-      recover_from_{};  // Until then, who had our name before may hold what is pending for us.
   std::atomic<bool> must_recover_{true};
-  std::optional<TimePoint> remade_at_{};
   bool probing_ = true;  // The next read does not wait: it is to show whether all is well.
+  bool sweeping_ = false;
+  // Until then, who had our name before may hold what is pending for us.
+  TimePoint recover_from_{};
+  std::optional<TimePoint> remade_at_{};
 
   StreamId cursor_{};
   PageSize page_size_;              // Of recovery, retries and reaping.
   std::optional<StreamId> slow_{};  // It did not arrive, although it was asked for alone, once.
   std::optional<Pending> stuck_{};  // Nor did it the second time.
-  bool sweeping_ = false;
   TimePoint next_page_{};
   TimePoint next_sweep_{};
 
