@@ -4,6 +4,7 @@
 
 #include "net/connection.hpp"
 #include "net/socket_transport.hpp"
+#include "support/localhost.hpp"
 #include "support/scripted_server.hpp"
 #include "support/signal_storm.hpp"
 
@@ -11,7 +12,6 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -138,11 +138,7 @@ TEST(Socket, CarriesBytesOverTcpAndUnixSockets) {
 }
 
 TEST(Socket, ResolvesNames) {
-  addrinfo* found = nullptr;
-  if (::getaddrinfo("localhost", nullptr, nullptr, &found) != 0) {
-    GTEST_SKIP() << "this machine does not know the name localhost";
-  }
-  ::freeaddrinfo(found);
+  if (!test::knows_localhost()) GTEST_SKIP() << "this machine does not know the name localhost";
   ScriptedServer server{[](Peer& peer) { peer.drain(); }};
   // Where localhost is ::1 as well, nobody listens there.
   EXPECT_TRUE(connect({.host = "localhost", .port = server.port()}));
