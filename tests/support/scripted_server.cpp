@@ -221,7 +221,7 @@ void ScriptedServer::accept_all() {
     if (descriptor < 0) continue;
     const int on = 1;
     ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    auto& session = sessions_.emplace_back(descriptor, accepted_.load(), stopping_);
+    auto& session = sessions_.emplace_back(descriptor, accepted_++, stopping_);
     session.thread = std::thread{[this, &peer = session.peer] {
       try {
         script_(peer);
@@ -230,7 +230,6 @@ void ScriptedServer::accept_all() {
       }
       peer.close();
     }};
-    ++accepted_;
   }
 }
 
