@@ -28,9 +28,10 @@ if [ "$3" = 1.x ]; then
     fi
     hiredis=$(realpath -- "$hiredis")
 fi
-# The compiler is called as in the preset dev, so that ccache has most of the library already.
+# The compiler is called as in the preset dev, so that ccache has the library already.
 millrace_options=(
     -DCMAKE_BUILD_TYPE=Debug
+    -DCMAKE_UNITY_BUILD=ON
     -DMILLRACE_WERROR=ON
     -DBUILD_SHARED_LIBS="$([ "$linkage" = shared ] && echo ON || echo OFF)"
     -DCMAKE_PREFIX_PATH="$hiredis"
