@@ -6,7 +6,7 @@
 #   server  a redis-server for examples and tests to start; its service stays off
 #   test    GoogleTest, and the same
 #   dev     Clang with its sanitizers, formatter and linter, shellcheck, ccache
-#   bench   what counts instructions, and a redis-server
+#   bench   Google Benchmark, what counts instructions, and a redis-server
 #   ci      what it takes to build another hiredis from its source
 #
 # Where nothing is missing it does nothing and needs no rights. It becomes root by sudo if that asks
@@ -33,6 +33,8 @@ dev      clang-format      command clang-format
 dev      clang-tidy        command clang-tidy
 dev      shellcheck        command shellcheck
 dev      ccache            command ccache
+bench    libbenchmark-dev  library benchmark
+bench    libgtest-dev      library gtest
 bench    valgrind          command valgrind
 bench    redis-server      command redis-server
 ci       dpkg-dev          command dpkg-source

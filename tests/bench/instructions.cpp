@@ -81,14 +81,13 @@ void replay(const EventStream& stream, std::size_t entries) {
 void work(const EventStream& stream, std::size_t entries) {
   std::size_t handled = 0;
   std::binary_semaphore done{0};
-  millrace::ConsumerWorker worker{
-      stream,
-      {.group = std::string{kGroup},
-       .group_start = millrace::GroupStart::beginning(),
-       .prefetch = 2 * kPage},
-      [&](const millrace::Delivery&) {
-        if (++handled == entries) done.release();
-      }};
+  millrace::ConsumerWorker worker{stream,
+                                  {.group = std::string{kGroup},
+                                   .group_start = millrace::GroupStart::beginning(),
+                                   .prefetch = 2 * kPage},
+                                  [&](const millrace::Delivery&) {
+                                    if (++handled == entries) done.release();
+                                  }};
   worker.start();
   done.acquire();
   worker.stop();
@@ -109,9 +108,15 @@ void fill_pending(const EventStream& stream, std::size_t entries) {
 }
 
 const std::map<std::string_view, std::function<void(const EventStream&, std::size_t)>> kWorkloads{
-    {"append", append},   {"batch", append_in_batches}, {"consume", consume},
-    {"worker", work},     {"claim", claim},             {"autoclaim", autoclaim},
-    {"replay", replay},   {"fill", fill},               {"fill-pending", fill_pending}};
+    {"append", append},
+    {"batch", append_in_batches},
+    {"consume", consume},
+    {"worker", work},
+    {"claim", claim},
+    {"autoclaim", autoclaim},
+    {"replay", replay},
+    {"fill", fill},
+    {"fill-pending", fill_pending}};
 
 }  // namespace
 
