@@ -19,18 +19,33 @@ std::optional<std::size_t> lane_of(const Shared& shared, const Entry& entry) {
   }
 }
 
-/// Their dead letters are to be written yet, by whoever settles.
-void add_unwritten(const Shared& shared, std::span<const StreamId> ids) {
-  for (const StreamId id : ids) {
-    Settlement letter;
-    letter.kind = Settlement::Kind::kBury;
-    letter.work.ticket.id = id;
-    letter.work.entry = Entry{id, {}, true};
-    letter.reason = "trimmed: deleted from the stream while it was pending";
-    letter.failed = std::chrono::system_clock::now();
-    letter.trimmed = true;
-    shared.ledger.add_settlement(std::move(letter));
+/// A dead letter that is to be written yet, by whoever settles.
+Settlement letter_of_trimmed(StreamId id) {
+  Settlement letter;
+  letter.kind = Settlement::Kind::kBury;
+  letter.work.ticket.id = id;
+  letter.work.entry = Entry{id, {}, true};
+  letter.reason = "trimmed: deleted from the stream while it was pending";
+  letter.failed = std::chrono::system_clock::now();
+  letter.trimmed = true;
+  return letter;
+}
+
+/// One that is pending still. False: it is being seen to already.
+bool bury_trimmed(const Shared& shared, const scripts::Trimmed& trimmed, TimePoint sent_at) {
+  Settlement letter = letter_of_trimmed(trimmed.id);
+  letter.attempts = trimmed.deliveries;
+  letter.work.deliveries = trimmed.deliveries;
+  if (trimmed.owner != shared.config.consumer) {
+    letter.owner = trimmed.owner;
+    return shared.ledger.add_settlement(std::move(letter));
   }
+  // What is pending for us is held, or recovery would find it again.
+  letter.trimmed = false;
+  letter.work.leased_at = sent_at;
+  if (!shared.ledger.reserve(letter.work)) return false;
+  if (shared.ledger.try_start(letter.work.ticket)) shared.ledger.fail(std::move(letter));
+  return true;
 }
 
 }  // namespace
@@ -75,14 +90,18 @@ std::vector<Ticket> hold_taken(const Shared& shared, scripts::Taken&& taken, Tim
   }
   shared.ledger.note_trimmed(taken.deleted_ids);
   if (shared.config.letters.enabled) {
-    // A sink takes all of them but what is held; a stream has those that the script could write.
-    std::vector<StreamId> unheld = taken.deleted_ids;
-    std::erase_if(unheld, [&](StreamId id) {
-      return std::find(held_before.begin(), held_before.end(), id) != held_before.end();
-    });
-    const bool has_sink = !shared.config.letters.to_stream();
-    add_unwritten(shared, has_sink ? unheld : taken.unwritten);
-    if (!has_sink) count(shared.counters.dead_lettered, unheld.size() - taken.unwritten.size());
+    // What is held is handled from memory.
+    const auto unheld =
+        std::count_if(taken.deleted_ids.begin(), taken.deleted_ids.end(), [&](StreamId id) {
+          return std::find(held_before.begin(), held_before.end(), id) == held_before.end();
+        });
+    for (const StreamId id : taken.unwritten) {
+      shared.ledger.add_settlement(letter_of_trimmed(id));
+    }
+    count(shared.counters.dead_lettered, static_cast<std::size_t>(unheld) - taken.unwritten.size());
+  }
+  for (const scripts::Trimmed& trimmed : taken.trimmed) {
+    if (bury_trimmed(shared, trimmed, sent_at)) taken.deleted_ids.push_back(trimmed.id);
   }
   count(shared.counters.delivered, ids.size());
   count(shared.counters.reclaimed, ids.size());

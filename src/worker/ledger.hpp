@@ -60,6 +60,7 @@ struct Settlement {
   std::string reason{};
   std::optional<WallTime> failed{};
   bool trimmed = false;  ///< It has left the pending list with its payload: no owner to ask.
+  std::string owner{};   ///< Or is pending for this one, who is silent, until its letter is there.
 };
 
 /// Acknowledgements on their way to the server.
@@ -181,8 +182,8 @@ class Ledger {
   /// One that is to wait although the server has nothing to let wait: from memory, when it is due.
   void rest_in_memory(const Settlement& settlement);
   /// One that the server found to be gone while it took it over, and whose dead letter is to be
-  /// written yet.
-  void add_settlement(Settlement&& settlement);
+  /// written yet. False: it is being seen to already.
+  bool add_settlement(Settlement&& settlement);
 
   /// Acknowledgements to send, those that waited longest first; settle() must follow.
   AckBatch take_acks(std::size_t limit);
@@ -341,6 +342,7 @@ class Ledger {
   std::unordered_map<StreamId, Awaited> awaited_;  // of these, none is in held_
   std::uint64_t recovery_ = 0;
   std::deque<Settlement> settlements_;
+  std::set<StreamId> trimmed_;  // by add_settlement(), until they are settled
   std::unordered_map<StreamId, Parked> parked_;
   std::set<std::pair<TimePoint, StreamId>> parked_by_due_;
   std::unordered_map<StreamId, TimePoint> left_;  // until when

@@ -270,6 +270,7 @@ void Ledger::start_over() {
     bytes_ = 0;
     waiting_.clear();
     settlements_.clear();
+    trimmed_.clear();
     parked_.clear();
     parked_by_due_.clear();
     starts_in_doubt_.clear();

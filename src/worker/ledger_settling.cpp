@@ -21,6 +21,7 @@ std::vector<Settlement> Ledger::take_settlements(std::size_t limit) {
 void Ledger::settled(const Settlement& settlement, bool ours) {
   std::lock_guard lock{mutex_};
   const Ticket& ticket = settlement.work.ticket;
+  if (settlement.trimmed) trimmed_.erase(ticket.id);
   const Held* const held = find(ticket, State::kSettling);
   if (held == nullptr) return;
   if (ours && settlement.kind == Settlement::Kind::kPark) {
@@ -56,10 +57,12 @@ void Ledger::rest_in_memory(const Settlement& settlement) {
   changed_.notify_all();
 }
 
-void Ledger::add_settlement(Settlement&& settlement) {
+bool Ledger::add_settlement(Settlement&& settlement) {
   std::lock_guard lock{mutex_};
+  if (!trimmed_.insert(settlement.work.ticket.id).second) return false;
   settlement.work.ticket.making = making_;
   settlements_.push_back(std::move(settlement));
+  return true;
 }
 
 AckBatch Ledger::take_acks(std::size_t limit) {

@@ -34,29 +34,44 @@ class Args {
   Args& add(Milliseconds time) { return add(std::string_view{fmt::to_string(time.count())}); }
   Args& add(StreamId id) { return add(std::string_view{id.to_string()}); }
 
+  /// On the keys that it uses, and no others: who may not write dead letters may do the rest.
   Reply run(Eval eval, std::string_view command, const Script& script,
             const WorkerConfig& config) const {
-    const std::array<std::string_view, 3> keys{config.key, config.record, config.letters.stream};
-    const std::vector<std::string_view> args{words_.begin(), words_.end()};
-    return eval({.command = command, .key = config.key}, script,
-                std::span{keys}.first(config.letters.to_stream() ? 3 : 2), args);
+    return run_on(eval, command, script, config, 2);
+  }
+  Reply run_with_letters(Eval eval, std::string_view command, const Script& script,
+                         const WorkerConfig& config) const {
+    return run_on(eval, command, script, config, config.letters.to_stream() ? 3 : 2);
   }
 
  private:
+  Reply run_on(Eval eval, std::string_view command, const Script& script,
+               const WorkerConfig& config, std::size_t count) const {
+    const std::array<std::string_view, 3> keys{config.key, config.record, config.letters.stream};
+    const std::vector<std::string_view> args{words_.begin(), words_.end()};
+    return eval({.command = command, .key = config.key}, script, std::span{keys}.first(count),
+                args);
+  }
+
   std::vector<std::string> words_;
 };
 
 /// The limit of the dead letters, as the scripts take it.
 std::string letter_limit(const WorkerConfig& config) {
-  if (!config.letters.to_stream()) return "-";
+  if (!config.letters.enabled) return "-";
+  if (!config.letters.to_stream()) return "sink";
   return config.letters.max_length ? fmt::to_string(*config.letters.max_length) : std::string{};
 }
 
-/// The reply of take.lua and retake.lua: that of XAUTOCLAIM, and two more slots.
+/// The reply of take.lua and retake.lua: that of XAUTOCLAIM, and three more slots.
 Taken decode_taken(Reply reply) {
   std::vector<std::uint64_t> deliveries;
   for (const ReplyView count : reply.root()[3]) deliveries.push_back(decode::count(count));
   auto unwritten = decode::ids(reply.root()[4]);
+  std::vector<Trimmed> trimmed;
+  for (const ReplyView one : reply.root()[5]) {
+    trimmed.push_back({decode::id(one[0]), std::string{one[1].text()}, decode::count(one[2])});
+  }
   AutoclaimPage page = decode::autoclaim(std::move(reply));
   if (page.claimed.size() != deliveries.size()) {
     throw ProtocolError{"a script answered with other counts than entries"};
@@ -65,7 +80,8 @@ Taken decode_taken(Reply reply) {
           .deliveries = std::move(deliveries),
           .deleted_ids = std::move(page.deleted_ids),
           .next_cursor = page.next_cursor,
-          .unwritten = std::move(unwritten)};
+          .unwritten = std::move(unwritten),
+          .trimmed = std::move(trimmed)};
 }
 
 std::vector<Holding> decode_found(ReplyView answers, std::size_t asked) {
@@ -109,18 +125,28 @@ Taken take(Eval eval, const WorkerConfig& config, StreamId cursor, std::size_t c
   Args args{config, 4 + held.size()};
   args.add(config.min_idle).add(cursor).add(count).add(letter_limit(config));
   for (const StreamId id : held) args.add(id);
-  return decode_taken(args.run(eval, "XAUTOCLAIM (by script)", kTakeScript, config));
+  Taken taken =
+      decode_taken(args.run_with_letters(eval, "XAUTOCLAIM (by script)", kTakeScript, config));
+  // Redis 6.2.0 names the last entry again and again. Whatever a cursor is, one that stays where it
+  // was leads nowhere.
+  if (taken.next_cursor == cursor) taken.next_cursor = {};
+  return taken;
 }
 
-std::vector<Pending> list_own(Connection& connection, const WorkerConfig& config, StreamId after,
-                              std::size_t count, const CallSpec& spec) {
+std::vector<PendingEntry> list_pending(Connection& connection, const WorkerConfig& config,
+                                       StreamId after, std::size_t count, const CallSpec& spec) {
   PendingQuery query{.count = count, .consumer = config.consumer};
   if (after != StreamId{}) query.start = RangeStart::after(after);
   const Reply reply = connection.call(spec, [&](RequestBuffer& request) {
     commands::xpending_entries(request, config.key, config.group, query);
   });
+  return decode::pending_entries(reply.root());
+}
+
+std::vector<Pending> list_own(Connection& connection, const WorkerConfig& config, StreamId after,
+                              std::size_t count, const CallSpec& spec) {
   std::vector<Pending> own;
-  for (const PendingEntry& entry : decode::pending_entries(reply.root())) {
+  for (const PendingEntry& entry : list_pending(connection, config, after, count, spec)) {
     own.push_back({entry.id, static_cast<std::uint64_t>(
                                  std::clamp<std::int64_t>(entry.deliveries, 0, kMostDeliveries))});
   }
@@ -203,9 +229,13 @@ Buried bury(Eval eval, const WorkerConfig& config, const Burial& burial) {
       break;
     case Burial::Payload::kWritten:
       args.add("written");
+      if (!what.owner.empty()) args.add(what.owner);
       break;
   }
-  const Reply reply = args.run(eval, "XADD (dead letter, by script)", kBuryScript, config);
+  const Reply reply =
+      burial.payload == Burial::Payload::kWritten
+          ? args.run(eval, "XACK (dead letter, by script)", kBuryScript, config)
+          : args.run_with_letters(eval, "XADD (dead letter, by script)", kBuryScript, config);
   const ReplyView answer = reply.root();
   if (answer.is_integer()) return answer.integer() == 1 ? Buried::kBuried : Buried::kNotOurs;
   if (answer.text().empty()) throw ProtocolError{"a script did not say whether it buried"};

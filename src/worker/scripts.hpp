@@ -25,6 +25,13 @@ namespace millrace::detail::scripts {
 using Eval = FunctionRef<Reply(const CallSpec&, const Script&, std::span<const std::string_view>,
                                std::span<const std::string_view>)>;
 
+/// One that is no longer in the stream, and stays pending until its dead letter is written.
+struct Trimmed {
+  StreamId id{};
+  std::string owner{};
+  std::uint64_t deliveries = 0;
+};
+
 /// A page of entries that are ours now, with how often each had been delivered.
 struct Taken {
   EntryBatch entries{};
@@ -32,6 +39,7 @@ struct Taken {
   std::vector<StreamId> deleted_ids{};
   StreamId next_cursor{};             ///< 0-0: that was the end.
   std::vector<StreamId> unwritten{};  ///< Of the deleted ones, those whose dead letter is missing.
+  std::vector<Trimmed> trimmed{};     ///< Not among the deleted ones.
 };
 
 /// Most ids of one call, so that no script keeps the server busy for long.
@@ -45,7 +53,11 @@ inline constexpr std::size_t kMostHeldIds = 1'000;
 Taken take(Eval eval, const WorkerConfig& config, StreamId cursor, std::size_t count,
            std::span<const StreamId> held);
 
-/// Our own pending entries after `after`, as they are listed. One read, nothing is changed.
+/// Our own pending entries after `after`. One read, nothing is changed.
+std::vector<PendingEntry> list_pending(Connection& connection, const WorkerConfig& config,
+                                       StreamId after, std::size_t count, const CallSpec& spec);
+
+/// The same, with counts as the scripts have them.
 std::vector<Pending> list_own(Connection& connection, const WorkerConfig& config, StreamId after,
                               std::size_t count, const CallSpec& spec);
 

@@ -101,6 +101,9 @@ void Settling::bury(Server server, Settlement burial) {
     // Nothing is acknowledged, and others go on.
     refusal_ = refused.why;
     return shared_.ledger.unsettled(std::move(burial));
+  } catch (const PermissionError& error) {
+    refusal_ = error;  // the same: a server refuses a script as a whole if it may not use a key
+    return shared_.ledger.unsettled(std::move(burial));
   } catch (...) {
     shared_.ledger.unsettled(std::move(burial));
     throw;
@@ -153,6 +156,10 @@ void Settling::write_large(Server server, const Settlement& burial) {
         {.command = "XLEN", .key = key},
         [&](RequestBuffer& request) { commands::xlen(request, key); },
         [&](std::size_t /*index*/, Reply reply) {
+          if (reply.root().is_error()) {
+            refused = server_error(reply.root().text(), {.command = "XLEN", .key = key});
+            return;
+          }
           if (decode::count(reply.root()) < *limit) return;
           refused = ServerError{"the stream of dead letters has reached its limit", "FULL"};
         });

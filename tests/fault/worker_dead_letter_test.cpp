@@ -1,5 +1,6 @@
 #include "worker_test.hpp"
 
+#include <atomic>
 #include <stdexcept>
 #include <vector>
 
@@ -172,6 +173,85 @@ TEST_F(WorkerDeadLetter, GoesToASinkAndIsAcknowledgedWhenThatReturns) {
   EXPECT_EQ(letters[1].fields, (OwnedFields{{"f", "v"}}));
   EXPECT_TRUE(nothing_is_pending());
   EXPECT_EQ(raw()("EXISTS", "{s}:dlq"), ":0");
+}
+
+/// What is in the hands of a sink is acknowledged when that returns, wherever it came from.
+class WorkerSink : public WorkerDeadLetter {
+ protected:
+  /// A sink that refuses the first letter, and takes the next when the gate opens.
+  WorkerOptions with_sink() {
+    WorkerOptions options = patient();
+    options.dead_letter.sink = [this](const DeadLetter& letter) {
+      if (refusals_-- > 0) throw std::runtime_error{"full"};
+      gate_.pass();
+      letters_.push_back(letter);
+    };
+    return options;
+  }
+  /// 1-0 is pending for `consumer`, and not in the stream.
+  void given_trimmed(std::string_view consumer) {
+    append_ids(1);
+    orphan(consumer);
+    raw()("XDEL", "s", "1-0");
+  }
+  void is_acknowledged_last(const ConsumerWorker& worker) {
+    ASSERT_TRUE(gate_.wait_for_arrivals(1));
+    EXPECT_EQ(pending(), 1);
+    EXPECT_EQ(worker.stats().dead_lettered, 0U);
+    gate_.open();
+    EXPECT_TRUE(wait_until([&] { return worker.stats().dead_lettered == 1; }));
+    EXPECT_TRUE(nothing_is_pending());
+  }
+
+  std::atomic<int> refusals_{1};
+  Gate gate_;
+  std::vector<DeadLetter> letters_;
+};
+
+TEST_F(WorkerSink, HasAnEntryThatWasTrimmedWhileAPeerHadItBeforeItIsAcknowledged) {
+  given_trimmed("bob");
+  raw()("XCLAIM", "s", "g", "bob", 0, "1-0", "IDLE", 7'200'000, "RETRYCOUNT", 3, "JUSTID");
+  if (pending() == 0) GTEST_SKIP() << "XCLAIM has dropped it";
+  WorkerOptions options = with_sink();
+  options.reap_every = 20ms;
+  ConsumerWorker worker{stream(), options, [](const Delivery&) {}};
+  worker.start();
+  is_acknowledged_last(worker);
+  worker.stop();
+  ASSERT_EQ(letters_.size(), 1U);
+  EXPECT_EQ(letters_[0].entry_id, (StreamId{1, 0}));
+  EXPECT_EQ(worker.stats().trimmed, 1U) << "it was found once, however often it was looked at";
+}
+
+TEST_F(WorkerSink, HasAnOwnEntryThatWasTrimmedBeforeItIsAcknowledged) {
+  given_trimmed("alice");
+  ConsumerWorker worker{stream(), with_sink(), [](const Delivery&) {}};
+  worker.start();
+  is_acknowledged_last(worker);
+  worker.stop();
+  ASSERT_EQ(letters_.size(), 1U);
+  EXPECT_EQ(letters_[0].entry_id, (StreamId{1, 0}));
+  EXPECT_EQ(letters_[0].attempts, 1U);
+  EXPECT_EQ(consumers(), std::vector<std::string>{});
+}
+
+TEST_F(WorkerSink, HasAnEntryOnDemandBeforeItIsAcknowledged) {
+  given_trimmed("alice");
+  refusals_ = 1;
+  gate_.open();
+  WorkerOptions options = with_sink();
+  options.min_idle = 4ms;
+  options.block = 1ms;
+  ConsumerWorker worker{stream(), options, [](const Delivery&) {}};
+  ASSERT_TRUE(wait_until(
+      [&] { return !raw()("XPENDING", "s", "g", "IDLE", 4, "-", "+", 1).elements.empty(); }));
+  const ReapReport report = worker.reap_idle_pending();
+  EXPECT_EQ(report.deleted_ids, (Ids{{1, 0}}));
+  EXPECT_EQ(report.error.value().prefix(), "SINK");
+  EXPECT_EQ(pending(), 1);
+  EXPECT_EQ(worker.reap_idle_pending().error, std::nullopt);
+  EXPECT_EQ(letters_.size(), 1U);
+  EXPECT_EQ(pending(), 0);
 }
 
 TEST_F(WorkerDeadLetter, IsNotWrittenWhereThatIsOff) {

@@ -1,6 +1,6 @@
 -- Stands in front of each script of this folder.
 --
--- KEYS: the stream, the group's record, and the stream of its dead letters.
+-- KEYS: the stream, the group's record, and for those that write dead letters, their stream.
 -- ARGV: group, consumer, token ('' if nobody else can have the consumer's name), and what each
 -- script says.
 local stream, record, dead_letters = KEYS[1], KEYS[2], KEYS[3]
@@ -57,12 +57,4 @@ local function write_dead_letter(letter, fields)
   for _, word in ipairs(fields) do words[#words + 1] = word end
   local written = redis.pcall('XADD', dead_letters, '*', unpack(words))
   return type(written) == 'string' or written.err or 'ERR the dead letter was not written'
-end
-
--- The dead letter of an entry whose payload is gone. Where `cap` is false, there are none.
-local function bury_trimmed(id, owner, attempts, cap)
-  if not cap then return true end
-  return write_dead_letter({id = id, consumer = owner, attempts = attempts, failed = now_ms(),
-                            first_failed = '', cap = cap,
-                            reason = 'trimmed: deleted from the stream while it was pending'}, {})
 end

@@ -1,14 +1,14 @@
 -- Takes pending entries of this consumer in hand again, each by its id and the delivery count that
 -- it is expected to have; counts are kept. One that is a peer's, or was acknowledged, is left out.
--- One that is no longer in the stream is acknowledged, with a dead letter.
+-- One that is no longer in the stream stays pending until its dead letter is written; where there
+-- are none, it is acknowledged.
 --
--- ARGV: limit of the dead letters ('-': there are none), then id, expected count, ...
+-- ARGV: what there is for dead letters ('-': nothing), then id, expected count, ...
 -- Answers as take.lua does; the cursor is 0-0.
 local error = superseded()
 if error then return error end
 
-local cap = ARGV[4] ~= '-' and ARGV[4]
-local entries, deleted, deliveries = {}, {}, {}
+local entries, deleted, deliveries, trimmed = {}, {}, {}, {}
 for i = 5, #ARGV, 2 do
   local id = ARGV[i]
   local pending = pending_entry(id)
@@ -19,13 +19,12 @@ for i = 5, #ARGV, 2 do
                  'IDLE', 0, 'RETRYCOUNT', pending[4], 'JUSTID')
       entries[#entries + 1] = entry
       deliveries[#deliveries + 1] = pending[4]
+    elseif ARGV[4] == '-' then
+      redis.call('XACK', stream, group, id)
+      deleted[#deleted + 1] = id
     else
-      -- One whose dead letter is refused stays pending, and is asked for again.
-      if bury_trimmed(id, consumer, pending[4], cap) == true then
-        redis.call('XACK', stream, group, id)
-        deleted[#deleted + 1] = id
-      end
+      trimmed[#trimmed + 1] = {id, consumer, pending[4]}
     end
   end
 end
-return {'0-0', entries, deleted, deliveries, {}}
+return {'0-0', entries, deleted, deliveries, {}, trimmed}

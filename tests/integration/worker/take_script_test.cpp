@@ -191,16 +191,26 @@ TEST_F(RetakeScript, NeedsTheToken) {
   expect_needs_the_token([&] { retake({{{1, 0}, 1}, {{2, 0}, 1}}); });
 }
 
-TEST_F(RetakeScript, AcknowledgesATrimmedEntryWithALetter) {
+TEST_F(RetakeScript, LeavesATrimmedEntryPendingUntilItsLetterIsWritten) {
   given_pending(2);
   raw()("XDEL", "s", "1-0");
   const auto taken = retake({{{1, 0}, 1}, {{2, 0}, 1}});
   EXPECT_EQ(taken.entries.ids(), (Ids{{2, 0}}));
-  EXPECT_EQ(taken.deleted_ids, (Ids{{1, 0}}));
+  EXPECT_EQ(taken.deleted_ids, Ids{});
+  ASSERT_EQ(taken.trimmed.size(), 1U);
+  EXPECT_EQ(taken.trimmed[0].id, (StreamId{1, 0}));
+  EXPECT_EQ(taken.trimmed[0].owner, "alice");
+  EXPECT_EQ(taken.trimmed[0].deliveries, 1U);
+  EXPECT_THAT(pending(), ElementsAre("1-0 alice 1 idle 0m", "2-0 alice 1 idle 0m"));
+  EXPECT_THAT(letters(), IsEmpty());
+
+  detail::Settlement waiting{.kind = detail::Settlement::Kind::kBury};
+  waiting.work.ticket.id = {1, 0};
+  waiting.work.entry = Entry{{1, 0}, {}, true};
+  const scripts::Burial burial{waiting, scripts::Burial::Payload::kInStream};
+  EXPECT_EQ(scripts::bury(eval(), config(), burial), scripts::Buried::kBuried);
   EXPECT_THAT(pending(), ElementsAre("2-0 alice 1 idle 0m"));
-  ASSERT_THAT(letter_ids(), ElementsAre("1-0"));
-  EXPECT_EQ(letters()[0].field("dlq_consumer").text, "alice");
-  EXPECT_EQ(letters()[0].field("dlq_attempts").text, "1");
+  EXPECT_THAT(letter_ids(), ElementsAre("1-0"));
 }
 
 TEST_F(RetakeScript, LeavesATrimmedEntryToAPeer) {
@@ -221,25 +231,108 @@ TEST_F(RetakeScript, WritesNoLetterWhereThereAreNone) {
   EXPECT_THAT(letters(), IsEmpty());
 }
 
-TEST_F(RetakeScript, AcknowledgesNothingWhoseLetterCannotBeWritten) {
+TEST_F(RetakeScriptOnItsOwnServer, NeedsNoMemory) {
   given_pending(2);
   raw()("XDEL", "s", "1-0");
-  raw()("SET", kLetters, "a string");
+  given_no_memory();
   const auto taken = retake({{{1, 0}, 1}, {{2, 0}, 1}});
-  EXPECT_EQ(taken.entries.ids(), (Ids{{2, 0}})) << "others are taken in hand";
-  EXPECT_EQ(taken.deleted_ids, Ids{});
-  EXPECT_THAT(pending(), ElementsAre("1-0 alice 1 idle 0m", "2-0 alice 1 idle 0m"));
-  raw()("DEL", kLetters);
-  EXPECT_EQ(retake({{{1, 0}, 1}}).deleted_ids, (Ids{{1, 0}}));
-  EXPECT_THAT(letter_ids(), ElementsAre("1-0"));
+  EXPECT_EQ(taken.entries.ids(), (Ids{{2, 0}}));
+  EXPECT_EQ(taken.trimmed.size(), 1U);
 }
 
-TEST_F(RetakeScriptOnItsOwnServer, WritesLettersAlthoughTheServerIsOutOfMemory) {
-  given_pending(1);
-  raw()("XDEL", "s", "1-0");
-  given_no_memory();
-  EXPECT_EQ(retake({{{1, 0}, 1}}).deleted_ids, (Ids{{1, 0}}));
-  EXPECT_THAT(letter_ids(), ElementsAre("1-0"));
+/// take() where a sink has to have a letter before anything leaves the pending list.
+class TakeScriptForASink : public TakeScript {
+ protected:
+  TakeScriptForASink() {
+    config().letters.sink = [](const DeadLetter&) {};
+  }
+
+  /// What is done once the sink has it.
+  scripts::Buried acknowledge(const scripts::Trimmed& trimmed) {
+    detail::Settlement waiting{.kind = detail::Settlement::Kind::kBury};
+    waiting.work.ticket.id = trimmed.id;
+    waiting.work.entry = Entry{trimmed.id, {}, true};
+    waiting.owner = trimmed.owner;
+    return scripts::bury(eval(), config(), {waiting, scripts::Burial::Payload::kWritten});
+  }
+};
+
+TEST_F(TakeScriptForASink, LeavesATrimmedEntryPendingUntilTheSinkHasIt) {
+  given_idle(4, {{2, 0}});
+  given({4, 0}, "bob", 1, 59min);
+  const auto taken = take();
+  EXPECT_EQ(text(taken.entries), "1-0[f=v] 3-0[f=v]");
+  EXPECT_THAT(taken.deliveries, ElementsAre(3, 3));
+  EXPECT_EQ(taken.deleted_ids, Ids{});
+  EXPECT_EQ(taken.next_cursor, StreamId{});
+  ASSERT_EQ(taken.trimmed.size(), 1U);
+  EXPECT_EQ(taken.trimmed[0].id, (StreamId{2, 0}));
+  EXPECT_EQ(taken.trimmed[0].owner, "bob");
+  EXPECT_EQ(taken.trimmed[0].deliveries, 3U);
+  EXPECT_THAT(pending(), ElementsAre("1-0 alice 3 idle 0m", "2-0 bob 3 idle 120m",
+                                     "3-0 alice 3 idle 0m", "4-0 bob 1 idle 59m"));
+  EXPECT_EQ(acknowledge(taken.trimmed[0]), scripts::Buried::kBuried);
+  EXPECT_THAT(pending(),
+              ElementsAre("1-0 alice 3 idle 0m", "3-0 alice 3 idle 0m", "4-0 bob 1 idle 59m"));
+}
+
+TEST_F(TakeScriptForASink, AcknowledgesNothingThatHasAnotherOwnerMeanwhile) {
+  given_idle(1, {{1, 0}});
+  EXPECT_EQ(acknowledge({.id = {1, 0}, .owner = "carol", .deliveries = 3}),
+            scripts::Buried::kNotOurs);
+  EXPECT_THAT(pending(), ElementsAre("1-0 bob 3 idle 120m"));
+}
+
+TEST_F(TakeScriptForASink, LeavesOutWhatIsHeld) {
+  given_idle(2, {{1, 0}, {2, 0}});
+  const auto taken = take({{1, 0}});
+  ASSERT_EQ(taken.trimmed.size(), 1U);
+  EXPECT_EQ(taken.trimmed[0].id, (StreamId{2, 0}));
+}
+
+TEST_F(TakeScriptForASink, GoesPageByPage) {
+  given_idle(5, {{2, 0}});
+  const auto first = take({}, 2, {});
+  EXPECT_EQ(first.entries.ids(), (Ids{{1, 0}}));
+  EXPECT_EQ(first.trimmed.size(), 1U);
+  EXPECT_EQ(first.next_cursor, (StreamId{3, 0}));
+  const auto second = take({}, 2, first.next_cursor);
+  EXPECT_EQ(second.entries.ids(), (Ids{{3, 0}, {4, 0}}));
+  EXPECT_EQ(second.next_cursor, (StreamId{5, 0}));
+  const auto third = take({}, 2, second.next_cursor);
+  EXPECT_EQ(third.entries.ids(), (Ids{{5, 0}}));
+  EXPECT_EQ(third.next_cursor, StreamId{});
+}
+
+TEST_F(TakeScriptForASink, LooksAtNoMoreThanXautoclaimDoes) {
+  given_pending(25, "bob");
+  given({25, 0}, "bob", 1, 2h);
+  const auto first = take({}, 2, {});
+  EXPECT_EQ(first.entries.ids(), Ids{});
+  EXPECT_EQ(first.next_cursor, (StreamId{21, 0})) << "ten times as many as it may take";
+  EXPECT_EQ(take({}, 2, first.next_cursor).entries.ids(), (Ids{{25, 0}}));
+}
+
+TEST_F(TakeScriptForASink, NeedsTheToken) {
+  given_idle(1);
+  expect_needs_the_token([&] { take(); });
+}
+
+/// Under a user that may use no dead letters.
+class ScriptsWithoutLetters : public TakeScriptOnItsOwnServer {};
+
+TEST_F(ScriptsWithoutLetters, DoAllButWriteThem) {
+  given_pending(3);
+  given({1, 0}, "alice", 1, 2h);
+  raw()("ACL", "SETUSER", "default", "resetkeys", "~s", "~{s}:millrace:*");
+  EXPECT_NO_THROW(scripts::open(eval(), config(), std::nullopt));
+  const scripts::Hold hold{.id = {2, 0}, .expected = 1, .next = 1};
+  EXPECT_THAT(scripts::renew(eval(), config(), {&hold, 1}).found,
+              ElementsAre(scripts::Holding::kOurs));
+  const detail::Pending ours{.id = {2, 0}, .deliveries = 1};
+  EXPECT_EQ(scripts::retake(eval(), config(), {&ours, 1}).entries.ids(), (Ids{{2, 0}}));
+  EXPECT_THROW(take(), PermissionError);
+  EXPECT_NO_THROW(scripts::leave(eval(), config()));
 }
 
 }  // namespace

@@ -173,12 +173,43 @@ TEST_F(IntakeTest, CountsTheLettersThatTheServerWroteAndHasTheOthersWritten) {
   EXPECT_EQ(settlements(), (Ids{{2, 0}}));
 }
 
-TEST_F(IntakeTest, GivesAllLettersOfTrimmedEntriesToASinkButOfThoseThatAreHeld) {
-  parts_.config.letters.sink = [](const DeadLetter&) {};
-  const StreamId held{2, 0};  // when the page was asked for; since then it may have succeeded
-  hold_taken(parts_.shared, taken({}, {}, {{1, 0}, {2, 0}, {3, 0}}), {}, {&held, 1});
-  EXPECT_EQ(settlements(), (Ids{{1, 0}, {3, 0}}));
+TEST_F(IntakeTest, SeesOnceToATrimmedEntryThatIsPendingForAPeer) {
+  scripts::Taken page;
+  page.trimmed = {{.id = {1, 0}, .owner = "bob", .deliveries = 3}};
+  for (int i = 0; i < 2; ++i)
+    hold_taken(parts_.shared, scripts::Taken{.trimmed = page.trimmed}, {});
   EXPECT_EQ(parts_.counters.dead_lettered, 0U) << "not yet";
+  EXPECT_EQ(parts_.counters.trimmed, 1U);
+  EXPECT_EQ(parts_.observer->deleted(), (Ids{{1, 0}}));
+  auto waiting = parts_.ledger.take_settlements(100);
+  ASSERT_EQ(waiting.size(), 1U);
+  EXPECT_EQ(waiting[0].kind, Settlement::Kind::kBury);
+  EXPECT_EQ(waiting[0].owner, "bob");
+  EXPECT_EQ(waiting[0].attempts, 3U);
+  EXPECT_TRUE(waiting[0].trimmed);
+  EXPECT_FALSE(parts_.ledger.holds({1, 0})) << "it is not ours";
+
+  hold_taken(parts_.shared, scripts::Taken{.trimmed = page.trimmed}, {});
+  EXPECT_EQ(parts_.ledger.settlements(), 0U) << "it is in somebody's hands";
+  parts_.ledger.settled(waiting[0], true);
+  hold_taken(parts_.shared, scripts::Taken{.trimmed = page.trimmed}, {});
+  EXPECT_EQ(parts_.ledger.settlements(), 1U);
+}
+
+TEST_F(IntakeTest, HoldsATrimmedEntryThatIsPendingForUsUntilItsLetterIsWritten) {
+  const std::vector<scripts::Trimmed> trimmed{{.id = {1, 0}, .owner = "alice", .deliveries = 3}};
+  for (int i = 0; i < 2; ++i) hold_taken(parts_.shared, scripts::Taken{.trimmed = trimmed}, {});
+  EXPECT_EQ(parts_.counters.trimmed, 1U);
+  EXPECT_TRUE(parts_.ledger.holds({1, 0})) << "or recovery would find it again";
+  EXPECT_TRUE(started_ids().empty());
+  const auto waiting = parts_.ledger.take_settlements(100);
+  ASSERT_EQ(waiting.size(), 1U);
+  EXPECT_EQ(waiting[0].kind, Settlement::Kind::kBury);
+  EXPECT_EQ(waiting[0].work.deliveries, 3U);
+  EXPECT_EQ(waiting[0].attempts, 3U);
+  EXPECT_TRUE(waiting[0].work.entry.deleted());
+  parts_.ledger.settled(waiting[0], true);
+  EXPECT_FALSE(parts_.ledger.holds({1, 0}));
 }
 
 TEST_F(IntakeTest, HasNoLettersWrittenWhereThereAreNone) {

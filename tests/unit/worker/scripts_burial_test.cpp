@@ -59,7 +59,7 @@ TEST_F(BuryScriptTest, LeavesThePayloadToTheServer) {
 TEST_F(BuryScriptTest, AcknowledgesAloneWhatIsWritten) {
   parts_.config.letters.sink = [](const DeadLetter&) {};
   bury(Payload::kWritten);
-  EXPECT_EQ(eval_.args[0][9], "-");
+  EXPECT_EQ(eval_.args[0][9], "sink");
   EXPECT_EQ(eval_.args[0].back(), "written");
   EXPECT_EQ(eval_.keys[0].size(), 2U);
 }

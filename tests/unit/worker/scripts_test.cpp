@@ -74,7 +74,7 @@ TEST_F(ScriptsTest, SayTheLimitOfTheDeadLettersAndWhereThereAreNone) {
   config_.letters = {.enabled = false, .stream = "x"};
   scripts::take(eval_, config_, {}, 16, {});
   EXPECT_EQ(eval_.args[0].back(), "100");
-  EXPECT_EQ(eval_.args[1].back(), "-");
+  EXPECT_EQ(eval_.args[1].back(), "sink");
   EXPECT_EQ(eval_.args[2].back(), "-");
   EXPECT_EQ(eval_.keys[0].size(), 3U);
   EXPECT_EQ(eval_.keys[1].size(), 2U) << "nobody needs the right to a key that is not used";
@@ -89,6 +89,49 @@ TEST_F(ScriptsTest, RetakeNamesEachEntryWithItsCount) {
   EXPECT_EQ(eval_.args, (std::vector<Words>{{"g", "alice", "me", "", "1-0", "5", "3-0", "0"}}));
   EXPECT_EQ(taken.entries.ids(), (Ids{{1, 0}, {3, 0}}));
   EXPECT_EQ(taken.unwritten, (Ids{{4, 0}}));
+}
+
+TEST_F(ScriptsTest, DeclareTheKeysThatTheyUseAndNoOthers) {
+  answers({kEmptyPage, "*1\r\n*0\r\n", "*4\r\n*0\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n",
+           "*5\r\n:0\r\n$1\r\nx\r\n$3\r\n0-0\r\n:1\r\n$0\r\n\r\n", ":0\r\n", kEmptyPage, ":1\r\n",
+           ":1\r\n"});
+  const Pending pending{{1, 0}, 1};
+  scripts::retake(eval_, config_, {&pending, 1});
+  const scripts::Hold hold{};
+  EXPECT_THROW(scripts::hold(eval_, config_, {&hold, 1}), ProtocolError);
+  scripts::renew(eval_, config_, {});
+  scripts::open(eval_, config_, std::nullopt);
+  scripts::leave(eval_, config_);
+  for (const Words& keys : eval_.keys) EXPECT_EQ(keys, (Words{"s", "{s}:millrace:g"}));
+  EXPECT_EQ(eval_.keys.size(), 5U);
+
+  scripts::take(eval_, config_, {}, 16, {});
+  const Settlement settlement;
+  scripts::bury(eval_, config_, {settlement});
+  EXPECT_EQ(eval_.keys[5], (Words{"s", "{s}:millrace:g", "{s}:dlq"}));
+  EXPECT_EQ(eval_.keys[6], (Words{"s", "{s}:millrace:g", "{s}:dlq"}));
+  scripts::bury(eval_, config_, {settlement, scripts::Burial::Payload::kWritten});
+  EXPECT_EQ(eval_.keys[7], (Words{"s", "{s}:millrace:g"}));
+}
+
+TEST_F(ScriptsTest, TakeTellsWhatIsDeletedAndPendingStill) {
+  answers(
+      {"*6\r\n$3\r\n0-0\r\n*0\r\n*0\r\n*0\r\n*0\r\n*1\r\n*3\r\n$3\r\n1-0\r\n$3\r\nbob\r\n:7\r\n"});
+  const auto taken = scripts::take(eval_, config_, {}, 16, {});
+  ASSERT_EQ(taken.trimmed.size(), 1U);
+  EXPECT_EQ(taken.trimmed[0].id, (StreamId{1, 0}));
+  EXPECT_EQ(taken.trimmed[0].owner, "bob");
+  EXPECT_EQ(taken.trimmed[0].deliveries, 7U);
+}
+
+/// Redis 6.2.0 names the last entry of the pending list, again and again.
+TEST_F(ScriptsTest, TakeIsAtTheEndWhereTheCursorStaysWhereItWas) {
+  answers({kPage, kPage});
+  const auto first = scripts::take(eval_, config_, {}, 16, {});
+  EXPECT_EQ(first.next_cursor, (StreamId{9, 0}));
+  const auto second = scripts::take(eval_, config_, first.next_cursor, 16, {});
+  EXPECT_EQ(second.entries.size(), 2U);
+  EXPECT_EQ(second.next_cursor, StreamId{});
 }
 
 TEST_F(ScriptsTest, AnEmptyPageIsNoSurprise) {

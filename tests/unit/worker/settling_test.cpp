@@ -296,5 +296,38 @@ TEST_F(SettlingLargeTest, WaitsAgainWhereItIsRefused) {
   EXPECT_EQ(waiting(), (Ids{{1, 0}}));
 }
 
+TEST_F(SettlingTest, HasALetterWaitWhereTheServerRefusesTheScriptAsAWhole) {
+  for (std::uint64_t i = 1; i <= 2; ++i) bury({i, 0});
+  answer_ = [](const std::string&, const Words&) {
+    return "-NOPERM No permissions to access a key\r\n";
+  };
+  settle();
+  EXPECT_EQ(eval_.scripts.size(), 2U) << "one keeps no other waiting";
+  EXPECT_EQ(settling_.refusal().value().code(), Error::Code::kPermission);
+  EXPECT_TRUE(parts_.ledger.holds({1, 0}));
+  EXPECT_EQ(waiting(), (Ids{{1, 0}, {2, 0}}));
+}
+
+TEST_F(SettlingSinkTest, AcknowledgesWhatIsPendingForAPeerUnderItsName) {
+  parts_.ledger.add_settlement(
+      {.kind = Settlement::Kind::kBury,
+       .work = {.ticket = {.id = {1, 0}}, .entry = Entry{{1, 0}, {}, true}},
+       .trimmed = true,
+       .owner = "bob"});
+  settle();
+  EXPECT_EQ(letters_.size(), 1U);
+  EXPECT_EQ(eval_.args.at(0).at(10), "written");
+  EXPECT_EQ(eval_.args.at(0).at(11), "bob");
+}
+
+TEST_F(SettlingLargeTest, WaitsWhereItsStreamMayNotBeLookedAt) {
+  bury_large();
+  parts_.config.letters.max_length = 10;
+  added_ = "-NOPERM No permissions to access a key\r\n";
+  settle();
+  EXPECT_EQ(settling_.refusal().value().code(), Error::Code::kPermission);
+  EXPECT_TRUE(parts_.ledger.holds({1, 0}));
+}
+
 }  // namespace
 }  // namespace millrace::detail
