@@ -31,6 +31,9 @@ struct CallSpec {
   Repeat repeat = Repeat::kNever;
   Milliseconds block{0};   ///< Comes on top of the command time-out.
   std::stop_token stop{};  ///< Ends the wait for a reply with Interrupted.
+  /// The same, but first the server is told, and what it says until it has closed the connection is
+  /// taken. So when the call ends, what was sent does nothing more there.
+  std::stop_token hang_up{};
   /// In place of command time-out and block, if given: a repetition shares the first try's.
   std::optional<TimePoint> deadline{};
 };

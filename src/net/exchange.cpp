@@ -29,6 +29,7 @@ Exchange::Exchange(Stream stream, const CallSpec& spec, const RequestBuffer& req
 
 PipelineResult Exchange::run() {
   auto error = converse();
+  if (error && hung_up_) throw Interrupted{};
   // An early error reply stands for a command that was not sent whole: it counts as sent.
   return {.replies = replies_, .sent = std::max(sent_whole(), replies_), .error = std::move(error)};
 }
@@ -81,19 +82,25 @@ void Exchange::read_last_words() {
 }
 
 Exchange::Failure Exchange::wait() {
-  if (spec_.stop.stop_requested()) throw Interrupted{};
+  heed_stops();
   const Interest interest{.readable = true, .writable = wants_to_write_};
   switch (stream_.transport.wait(interest, stream_.wakeup, deadline_)) {
     case Waited::kReady:
       return {};
     case Waited::kWoken:
-      if (spec_.stop.stop_requested()) throw Interrupted{};
+      heed_stops();
       stream_.wakeup->reset();
       return {};
     case Waited::kTimedOut:
       break;
   }
   return timed_out();
+}
+
+void Exchange::heed_stops() {
+  if (spec_.stop.stop_requested()) throw Interrupted{};
+  if (!spec_.hang_up.stop_requested() || std::exchange(hung_up_, true)) return;
+  stream_.transport.finish_sending();
 }
 
 Exchange::Failure Exchange::receive() {

@@ -27,7 +27,7 @@ class Exchange {
     Transport& transport;
     ReplyReader& reader;
     std::span<char> buffer;  ///< What is received goes through it.
-    const Wakeup* wakeup;    ///< Signalled when `CallSpec::stop` is; may be null.
+    const Wakeup* wakeup;    ///< Signalled when `stop` or `hang_up` is; may be null.
     const Clock& clock;
     const Reply::Endpoint& endpoint;
   };
@@ -42,7 +42,7 @@ class Exchange {
 
   /// True if everything was sent and answered, and nothing else came: the stream can be used again.
   bool is_clean() const noexcept {
-    return is_done() && unsent_.empty() && !surplus_ && stream_.reader.is_drained();
+    return is_done() && unsent_.empty() && !surplus_ && !hung_up_ && stream_.reader.is_drained();
   }
 
  private:
@@ -51,6 +51,7 @@ class Exchange {
   Failure converse();
   Failure send();
   Failure wait();
+  void heed_stops();
   Failure receive();
   Failure take_replies();
   Failure take_one(Reply reply);
@@ -74,6 +75,7 @@ class Exchange {
   std::size_t replies_ = 0;
   bool wants_to_write_ = false;
   bool more_to_read_ = false;  ///< The last receive filled the buffer.
+  bool hung_up_ = false;       ///< The server has been told that this is the end.
   bool surplus_ = false;       ///< A reply came that no command had asked for.
 };
 

@@ -44,6 +44,10 @@ bool SocketTransport::is_quiet() noexcept {
                                         *clock_) == Waited::kTimedOut;
 }
 
+void SocketTransport::finish_sending() noexcept {
+  if (made_in_.is_here()) ::shutdown(descriptor_, SHUT_WR);
+}
+
 void SocketTransport::close() noexcept {
   const int descriptor = std::exchange(descriptor_, -1);
   if (descriptor < 0) return;

@@ -15,6 +15,7 @@ class SocketTransport final : public Transport {
   IoResult send(std::string_view bytes) noexcept override;
   Waited wait(Interest interest, const Wakeup* wakeup, TimePoint deadline) noexcept override;
   bool is_quiet() noexcept override;
+  void finish_sending() noexcept override;
 
   /// In the process that opened it, the peer is told even if a child inherited the descriptor by
   /// fork(). In a child, the parent's connection is left alone.

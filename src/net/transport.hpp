@@ -43,6 +43,10 @@ class Transport {
   /// to look like. Does not block.
   virtual bool is_quiet() noexcept = 0;
 
+  /// Tells the peer that nothing more will come. What it sends can still be received, until it
+  /// closes too.
+  virtual void finish_sending() noexcept = 0;
+
   /// Ends the stream for both sides. Idempotent.
   virtual void close() noexcept = 0;
 };

@@ -51,8 +51,10 @@ PipelineResult WireConnection::exchange(const CallSpec& spec, WriteRequest write
   const ClearAfterUse cleared{request_};
   write(request_);
 
-  if (spec.stop.stop_possible()) arm_wakeup();
-  const std::stop_callback wake{spec.stop, [this] { wakeup_->signal(); }};
+  if (spec.stop.stop_possible() || spec.hang_up.stop_possible()) arm_wakeup();
+  const auto signal = [this] { wakeup_->signal(); };
+  const std::stop_callback wake{spec.stop, signal};
+  const std::stop_callback wake_too{spec.hang_up, signal};
   Exchange exchange{{.transport = *transport_,
                      .reader = reader_,
                      .buffer = {received_.get(), kReceiveBytes},

@@ -18,9 +18,9 @@ class ReadGate {
   /// From before a read is sent until its reply was taken, or never will be.
   class Visit {
    public:
-    /// On the connection with this client id.
-    Visit(ReadGate& gate, std::uint64_t client_id)
-        : gate_{gate}, is_allowed_{gate.enter(client_id)} {}
+    /// On the connection with this client id; the read is sent after `since`.
+    Visit(ReadGate& gate, std::uint64_t client_id, TimePoint since = {})
+        : gate_{gate}, is_allowed_{gate.enter({client_id, since})} {}
     Visit(const Visit&) = delete;
     Visit& operator=(const Visit&) = delete;
     ~Visit() {
@@ -40,7 +40,13 @@ class ReadGate {
     closed_ = true;
   }
 
-  std::optional<std::uint64_t> inside() const {
+  /// A read that may be outstanding.
+  struct Outstanding {
+    std::uint64_t client_id = 0;
+    TimePoint since{};
+  };
+
+  std::optional<Outstanding> inside() const {
     std::lock_guard lock{mutex_};
     return inside_;
   }
@@ -52,10 +58,10 @@ class ReadGate {
   }
 
  private:
-  bool enter(std::uint64_t client_id) {
+  bool enter(const Outstanding& read) {
     std::lock_guard lock{mutex_};
     if (closed_) return false;
-    inside_ = client_id;
+    inside_ = read;
     return true;
   }
 
@@ -67,7 +73,7 @@ class ReadGate {
 
   mutable std::mutex mutex_;
   std::condition_variable left_;
-  std::optional<std::uint64_t> inside_;
+  std::optional<Outstanding> inside_;
   bool closed_ = false;
 };
 

@@ -33,6 +33,7 @@ class MemoryTransport final : public Transport {
     /// the clock moves to the deadline.
     std::deque<std::function<Waited(Interest)>> waits{};
     std::size_t waited = 0;
+    bool sending_finished = false;
     bool closed = false;
   };
 
@@ -76,6 +77,7 @@ class MemoryTransport final : public Transport {
   }
 
   bool is_quiet() noexcept override { return state_.incoming.empty() && !state_.ends; }
+  void finish_sending() noexcept override { state_.sending_finished = true; }
   void close() noexcept override { state_.closed = true; }
 
  private:

@@ -398,5 +398,55 @@ TEST_F(WireConnectionTest, RunsAScriptByItsHashAndSendsItOnceWhereItIsNotKnown) 
   EXPECT_THROW(connection.eval({.command = "EVAL"}, script, keys, args), ServerError);
 }
 
+TEST_F(WireConnectionTest, HangsUpAndTakesWhatIsSaidUntilThePeerHasClosed) {
+  std::stop_source source;
+  peer.waits = {[&](Interest) {
+                  EXPECT_FALSE(peer.sending_finished);
+                  source.request_stop();
+                  return Waited::kWoken;
+                },
+                [&](Interest) {
+                  EXPECT_TRUE(peer.sending_finished);
+                  peer.incoming = {"+PONG\r\n"};
+                  return Waited::kReady;
+                }};
+  EXPECT_EQ(call({.block = 5s, .hang_up = source.get_token()}).root().text(), "PONG");
+  EXPECT_TRUE(peer.closed) << "it cannot be used again";
+  EXPECT_FALSE(connection.is_open());
+}
+
+TEST_F(WireConnectionTest, IsInterruptedWhereThePeerHasClosedAfterItHungUp) {
+  std::stop_source source;
+  peer.waits = {[&](Interest) {
+                  source.request_stop();
+                  return Waited::kWoken;
+                },
+                [&](Interest) {
+                  peer.ends = true;
+                  return Waited::kReady;
+                }};
+  EXPECT_THROW(call({.block = 5s, .hang_up = source.get_token()}), Interrupted);
+  EXPECT_TRUE(peer.sending_finished);
+  EXPECT_FALSE(connection.is_open());
+}
+
+TEST_F(WireConnectionTest, IsInterruptedWhereThePeerSaysNothingAfterItHungUp) {
+  std::stop_source source;
+  peer.waits = {[&](Interest) {
+    source.request_stop();
+    return Waited::kWoken;
+  }};
+  EXPECT_THROW(call({.block = 5s, .hang_up = source.get_token()}), Interrupted);
+  EXPECT_FALSE(connection.is_open());
+}
+
+TEST_F(WireConnectionTest, HangsUpOnNobodyWhereItIsNotAskedTo) {
+  const std::stop_source source;
+  peer.incoming = {"+PONG\r\n"};
+  EXPECT_EQ(call({.hang_up = source.get_token()}).root().text(), "PONG");
+  EXPECT_FALSE(peer.sending_finished);
+  EXPECT_TRUE(connection.is_open());
+}
+
 }  // namespace
 }  // namespace millrace::detail
