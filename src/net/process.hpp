@@ -16,12 +16,12 @@ class HomeProcess {
   bool is_here() const noexcept { return ::getpid() == pid_; }
 
   /// Throws UnsupportedError in a child.
-  void check(std::string_view what) const {
+  void check(std::string_view what,
+             std::string_view advice = "make a ConnectionPool in the child") const {
     if (is_here()) return;
-    throw UnsupportedError{fmt::format(
-        "{} was made in process {} and cannot be used in process {} after fork(): make a "
-        "ConnectionPool in the child",
-        what, pid_, ::getpid())};
+    throw UnsupportedError{
+        fmt::format("{} was made in process {} and cannot be used in process {} after fork(): {}",
+                    what, pid_, ::getpid(), advice)};
   }
 
  private:

@@ -2,9 +2,18 @@
 
 #include "worker/worker.hpp"
 
+#include <memory>
 #include <utility>
 
 namespace millrace {
+namespace {
+
+detail::Worker& usable(const std::unique_ptr<detail::Worker>& worker) {
+  worker->check_process();
+  return *worker;
+}
+
+}  // namespace
 
 ConsumerWorker::ConsumerWorker(const EventStream& stream, const WorkerOptions& options,
                                Handler handler)
@@ -14,35 +23,41 @@ ConsumerWorker::ConsumerWorker(const EventStream& stream, const WorkerOptions& o
                                BatchHandler handler)
     : worker_{std::make_unique<detail::Worker>(stream, options, std::move(handler))} {}
 
-ConsumerWorker::~ConsumerWorker() = default;
+ConsumerWorker::~ConsumerWorker() {
+  if (!worker_->is_here()) detail::Worker::leave_behind(std::move(worker_));
+}
 
-void ConsumerWorker::start() { worker_->start(); }
+void ConsumerWorker::start() { usable(worker_).start(); }
 
-StopReport ConsumerWorker::stop(std::chrono::milliseconds drain) { return worker_->stop(drain); }
+StopReport ConsumerWorker::stop(std::chrono::milliseconds drain) {
+  return usable(worker_).stop(drain);
+}
 
-void ConsumerWorker::request_stop() noexcept { worker_->request_stop(); }
+void ConsumerWorker::request_stop() noexcept {
+  if (worker_->is_here()) worker_->request_stop();
+}
 
-void ConsumerWorker::pause() { worker_->pause(); }
+void ConsumerWorker::pause() { usable(worker_).pause(); }
 
-void ConsumerWorker::resume() { worker_->resume(); }
+void ConsumerWorker::resume() { usable(worker_).resume(); }
 
-ReapReport ConsumerWorker::reap_idle_pending() { return worker_->reap(); }
+ReapReport ConsumerWorker::reap_idle_pending() { return usable(worker_).reap(); }
 
 bool ConsumerWorker::wait_ready(std::chrono::milliseconds timeout) {
-  return worker_->wait_ready(timeout);
+  return usable(worker_).wait_ready(timeout);
 }
 
-WorkerState ConsumerWorker::state() const { return worker_->state(); }
+WorkerState ConsumerWorker::state() const { return usable(worker_).state(); }
 
-std::optional<Error> ConsumerWorker::failure() const { return worker_->failure(); }
+std::optional<Error> ConsumerWorker::failure() const { return usable(worker_).failure(); }
 
-bool ConsumerWorker::is_ready() const { return worker_->is_ready(); }
+bool ConsumerWorker::is_ready() const { return usable(worker_).is_ready(); }
 
 bool ConsumerWorker::is_alive(std::chrono::milliseconds within) const {
-  return worker_->is_alive(within);
+  return usable(worker_).is_alive(within);
 }
 
-WorkerStats ConsumerWorker::stats() const { return worker_->stats(); }
+WorkerStats ConsumerWorker::stats() const { return usable(worker_).stats(); }
 
 const std::string& ConsumerWorker::consumer() const noexcept { return worker_->consumer(); }
 

@@ -21,6 +21,9 @@ enum class Remedy : std::uint8_t {
   kFail,  ///< Nothing but another program or another server can help.
 };
 
+/// Where only people can help, asking more often would not.
+inline constexpr Milliseconds kSlowPause{5'000};
+
 /// By the error's class and first word alone, as far as they can tell.
 Remedy remedy_for(const Error& error) noexcept;
 

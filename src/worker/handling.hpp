@@ -3,6 +3,7 @@
 #include <millrace/handler.hpp>
 
 #include "core/clock.hpp"
+#include "net/process.hpp"
 #include "worker/company.hpp"
 #include "worker/ledger.hpp"
 #include "worker/scripts.hpp"
@@ -35,6 +36,7 @@ class Door {
   template <typename Use>
   void enter(Use&& use) {
     Handling* handling = nullptr;
+    if (!made_in_.is_here()) return;  // a child has no worker
     {
       std::lock_guard lock{mutex_};
       if (handling_ == nullptr) return;
@@ -64,6 +66,7 @@ class Door {
     Door& door;
   };
 
+  const HomeProcess made_in_;
   std::mutex mutex_;
   std::condition_variable left_;
   Handling* handling_;

@@ -6,7 +6,6 @@
 #include "protocol/commands.hpp"
 #include "protocol/decode.hpp"
 #include "worker/acknowledging.hpp"
-#include "worker/intake.hpp"
 
 #include <fmt/format.h>
 
@@ -20,12 +19,6 @@
 
 namespace millrace::detail {
 namespace {
-
-/// A read that was about to be sent when it was to be ended is asked for again after this time.
-constexpr Milliseconds kUnblockAgain{2};
-
-/// How often that is done before the connection is broken off.
-constexpr int kUnblockAttempts = 100;
 
 /// A server that answers is not taken for silent before this time.
 constexpr Milliseconds kShortestPatience{100};
@@ -115,10 +108,16 @@ void Keeper::abandon() {
 
 TimePoint Keeper::next_due() const {
   if (is_stopping_ && is_cut_off_ && shared_.ledger.running().empty()) return TimePoint::max();
-  TimePoint due = std::min(renew_at_, stale_at_);
+  TimePoint due = std::min(allowed(Duty::kRenew, renew_at_), stale_at_);
   if (!is_open_ && shared_.group.is_open()) due = TimePoint::min();
-  if (const auto acks = shared_.ledger.acks_due_at()) due = std::min(due, *acks);
-  if (shared_.ledger.settlements() > 0) due = std::min(due, settle_at_);
+  if (const auto acks = shared_.ledger.acks_due_at()) {
+    due = std::min(due, allowed(Duty::kAcknowledge, *acks));
+  }
+  if (shared_.ledger.settlements() > 0) due = std::min(due, allowed(Duty::kSettle, settle_at_));
+  if (unseen_since_) {
+    due = std::min(
+        due, shared_.gate.inside() ? interrupt_at_ : allowed(Duty::kRelease, TimePoint::min()));
+  }
   // Our own clock goes on where the server cannot be reached.
   return std::min(std::max(due, retry_at_), shared_.ledger.next_expiry());
 }
@@ -137,25 +136,79 @@ void Keeper::tick() {
       renew_at_ = is_open_ ? now : TimePoint::max();
       connection();  // at once: a stop needs it as well
     }
-    if (now >= renew_at_) renew();
-    if (is_stopping_) release();
-    if (now >= settle_at_) settle();
-    flush_acks();
+    if (now >= renew_at_) attempt(Duty::kRenew, [this] { renew(); });
+    if (is_stopping_) {
+      attempt(Duty::kRelease, [this] { release(); });
+      look_after_read();
+    }
+    if (now >= settle_at_) attempt(Duty::kSettle, [this] { settle(); });
+    attempt(Duty::kAcknowledge, [this] { flush_acks(); });
     if (now >= stale_at_) remove_stale_consumers();
+    is_locked_out_ = false;
+    show_refusals();
     backoff_.reset();
     return;
   } catch (const Interrupted&) {
     is_cut_off_ = true;  // a stop came while there was no connection
     return;
   } catch (const Error& error) {
-    note(error);
-    // What it leads to is no master any more, or not sane.
-    if (remedy_for(error) == Remedy::kReconnect) connection_.reset();
+    pause(error);
   } catch (const std::exception& error) {
-    note(ProtocolError{error.what()});
+    pause(ProtocolError{error.what()});
   }
+}
+
+void Keeper::pause(const Error& error) {
+  note(error);
+  const Remedy remedy = remedy_for(error);
+  // What it leads to is no master any more, or not sane.
+  if (remedy == Remedy::kReconnect) connection_.reset();
   is_cut_off_ = !connection_ || !connection_->is_open();
-  retry_at_ = shared_.clock.now() + backoff_.next();
+  is_locked_out_ =
+      remedy == Remedy::kRetrySlowly && (!connection_ || error.code() == Error::Code::kAuth);
+  retry_at_ = shared_.clock.now() + (is_locked_out_ ? kSlowPause : backoff_.next());
+  show_refusals();
+}
+
+TimePoint Keeper::allowed(Duty duty, TimePoint due) const {
+  const auto& until = refusals_.at(static_cast<std::size_t>(duty)).until;
+  return until ? std::max(due, *until) : due;
+}
+
+void Keeper::attempt(Duty duty, FunctionRef<void()> work) {
+  const TimePoint now = shared_.clock.now();
+  if (allowed(duty, now) > now) return;
+  const auto before = std::exchange(refusals(duty).until, std::nullopt);
+  try {
+    work();
+  } catch (const Error& error) {
+    // Where the server does not take the user at all there is nothing else to do either.
+    const bool is_alone = remedy_for(error) == Remedy::kRetrySlowly && connection_ &&
+                          error.code() != Error::Code::kAuth;
+    if (!is_alone) {
+      refusals(duty).until = before;
+      throw;
+    }
+    refuse(duty, error);
+  }
+}
+
+void Keeper::refuse(Duty duty, const Error& error) {
+  report(refusals(duty).faults, error);
+  if (remedy_for(error) != Remedy::kRetrySlowly) return;
+  // Leases do not wait for longer than usual.
+  const Milliseconds pause =
+      duty == Duty::kRenew ? std::min(kSlowPause, shared_.config.lease_renew_every) : kSlowPause;
+  refusals(duty).until = shared_.clock.now() + pause;
+}
+
+void Keeper::show_refusals() {
+  const bool is_refused = std::any_of(refusals_.begin(), refusals_.end(),
+                                      [](const Refusals& each) { return each.until.has_value(); });
+  const bool was_hampered = std::exchange(is_hampered_, is_refused || is_locked_out_);
+  if (is_hampered_ == was_hampered) return;
+  shared_.status.set_hampered(Status::Part::kKeeping, is_hampered_);
+  if (was_hampered) shared_.events.log(Observer::LogLevel::kInfo, "all is permitted again");
 }
 
 // ------------------------------------------------------------------------------------- leases
@@ -227,13 +280,17 @@ void Keeper::park_again() {
 void Keeper::settle() {
   if (shared_.ledger.settlements() == 0) return;
   // Leases come first: what takes longer than to the next renewal goes on after it.
-  with_server([this](Server server) { settling_.settle(server, renew_at_); });
+  settle_until(allowed(Duty::kRenew, renew_at_));
   is_cut_off_ = false;
   settle_at_ = TimePoint{};
   if (const auto& refusal = settling_.refusal()) {
-    report(*refusal);  // no failure of the worker: the letter waits
     settle_at_ = shared_.clock.now() + kBuryAgain;
+    refuse(Duty::kSettle, *refusal);  // nothing else waits with the letter
   }
+}
+
+void Keeper::settle_until(TimePoint until) {
+  with_server([&](Server server) { settling_.settle(server, until); });
 }
 
 void Keeper::flush_acks() {
@@ -270,7 +327,8 @@ void Keeper::remove_stale_consumers() {
       eval({.command = "XGROUP DELCONSUMER (by script)", .key = config.key}, kRemoveConsumerScript,
            keys, args);
     }
-  } catch (const PermissionError&) {  // NOLINT(bugprone-empty-catch): then others may
+  } catch (const PermissionError& error) {
+    report(faults_, error);  // then others may
   }
 }
 
@@ -286,83 +344,12 @@ Connection& Keeper::connection() {
 
 void Keeper::note(const Error& error) {
   if (remedy_for(error) == Remedy::kFail) return others_.fail(error);
-  report(error);
+  report(faults_, error);
 }
 
-void Keeper::report(const Error& error) {
-  if (const auto line = faults_.report(error, shared_.clock.now())) {
+void Keeper::report(FaultLog& faults, const Error& error) {
+  if (const auto line = faults.report(error, shared_.clock.now())) {
     shared_.events.log(Observer::LogLevel::kWarning, *line);
-  }
-}
-
-// --------------------------------------------------------------------------------------- ending
-
-void Keeper::end_read() {
-  shared_.gate.close();
-  if (is_cut_off_) return others_.interrupt();
-  for (int attempt = 0; attempt < kUnblockAttempts; ++attempt) {
-    const auto client = shared_.gate.inside();
-    if (!client) return;
-    if (*client == 0) break;  // The user may not ask for the connection's number.
-    try {
-      connection().call({.command = "CLIENT UNBLOCK", .key = shared_.config.key},
-                        [&](RequestBuffer& request) {
-                          request.command("CLIENT", 3).arg("UNBLOCK").arg(*client);
-                        });
-    } catch (const Error& error) {
-      is_cut_off_ = !connection_ || !connection_->is_open();
-      note(error);
-      break;
-    }
-    if (shared_.gate.wait_until_left(kUnblockAgain)) return;
-  }
-  others_.interrupt();
-}
-
-void Keeper::gather_unstarted() {
-  auto works = shared_.ledger.close();
-  unstarted_.insert(unstarted_.end(), std::make_move_iterator(works.begin()),
-                    std::make_move_iterator(works.end()));
-}
-
-void Keeper::bury_trimmed(Work&& work) {
-  if (!shared_.config.letters.enabled) return;
-  const std::uint64_t attempts = work.reclaimed ? work.deliveries : 0;
-  shared_.ledger.add_settlement({.kind = Settlement::Kind::kBury,
-                                 .work = std::move(work),
-                                 .attempts = attempts,
-                                 .reason = "trimmed: deleted from the stream while it was held",
-                                 .failed = std::chrono::system_clock::now(),
-                                 .trimmed = true});
-}
-
-void Keeper::release() {
-  if (unstarted_.empty()) return;
-  const auto found = scripts::hold([this](auto&&... args) { return eval(args...); }, shared_.config,
-                                   giving_back(shared_.config, unstarted_));
-  auto unstarted = std::exchange(unstarted_, {});
-  const std::size_t before = released_.size();
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    if (found[i] == scripts::Holding::kOurs) released_.push_back(unstarted[i].ticket.id);
-    // Nobody else will ever have it.
-    if (found[i] == scripts::Holding::kTrimmed) bury_trimmed(std::move(unstarted[i]));
-  }
-  count(shared_.counters.released, released_.size() - before);
-}
-
-void Keeper::finish() {
-  is_stopping_ = true;
-  gather_unstarted();
-  try {
-    if (!is_cut_off_) release();
-    while (shared_.ledger.acks_due_at()) send_acks();
-    if (!was_connected_ || is_cut_off_) return;
-    with_server([this](Server server) { settling_.settle(server, TimePoint::max()); });
-    scripts::leave([this](auto&&... args) { return eval(args...); }, shared_.config);
-  } catch (const std::exception& error) {
-    // What could not be acknowledged is delivered again.
-    shared_.events.log(Observer::LogLevel::kWarning, error.what());
-  } catch (const Interrupted&) {  // NOLINT(bugprone-empty-catch): nobody asked
   }
 }
 

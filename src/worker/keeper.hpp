@@ -2,15 +2,19 @@
 
 #include "core/backoff.hpp"
 #include "core/clock.hpp"
+#include "core/function_ref.hpp"
 #include "worker/faults.hpp"
 #include "worker/settling.hpp"
 #include "worker/shared.hpp"
 
-#include <atomic>
+#include <array>
 #include <condition_variable>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string_view>
@@ -22,6 +26,8 @@ namespace millrace::detail {
 /// leases, retries and dead letters, acknowledgements that no read takes along, consumers that are
 /// no more, and at a stop the end of a read that waits, and giving back what was not started.
 ///
+/// What the user may not do is asked for slowly, and keeps nothing else from being done.
+///
 /// Invariant: after run() nothing of this worker is on its way to the server. Leases come before
 /// all else: whenever it wakes up it first ends those that ran out by the clock, which goes on
 /// while the machine is suspended, and it wakes up within kLongestNap after that. Then they are
@@ -32,7 +38,8 @@ class Keeper {
   /// What it asks of the others.
   struct Others {
     std::function<void()> recover;           ///< There are entries that nobody holds.
-    std::function<void()> interrupt;         ///< End a read that cannot be ended otherwise.
+    std::function<void()> hang_up;           ///< End a read by closing its connection.
+    std::function<void()> interrupt;         ///< The same, at once: without a server.
     std::function<void(const Error&)> fail;  ///< Nothing can help: end the worker.
   };
 
@@ -59,7 +66,21 @@ class Keeper {
   const std::vector<StreamId>& released() const noexcept { return released_; }
 
  private:
+  /// What a server's user may be allowed to do, or not.
+  enum class Duty : std::uint8_t { kRenew, kRelease, kSettle, kAcknowledge };
+  struct Refusals {
+    std::optional<TimePoint> until{};  ///< It was refused the last time: not to be tried before.
+    FaultLog faults{};                 ///< Of its own, or one would keep another from being named.
+  };
+
   TimePoint next_due() const;
+  /// When something that is due then is done, if the server allowed it the last time.
+  TimePoint allowed(Duty duty, TimePoint due) const;
+  /// Does it, unless it was refused a short while ago.
+  void attempt(Duty duty, FunctionRef<void()> work);
+  void refuse(Duty duty, const Error& error);
+  void show_refusals();
+  Refusals& refusals(Duty duty) { return refusals_.at(static_cast<std::size_t>(duty)); }
   bool is_over() const;
   void tick();
   void expire();
@@ -68,20 +89,25 @@ class Keeper {
                   const std::vector<scripts::Holding>& found, TimePoint sent_at);
   void park_again();
   void settle();
+  void settle_until(TimePoint until);
   void flush_acks();
   void send_acks();
   void remove_stale_consumers();
   void end_read();
+  void look_after_read();
+  void give_back_unseen();
   void gather_unstarted();
   void bury_trimmed(Work&& work);
   void release();
+  void give_back(std::vector<Work> works);
   void finish();
   Connection& connection();
   TimePoint in_time() const;
   Reply eval(const CallSpec& spec, const Script& script, std::span<const std::string_view> keys,
              std::span<const std::string_view> args);
   void note(const Error& error);
-  void report(const Error& error);
+  void pause(const Error& error);
+  void report(FaultLog& faults, const Error& error);
   template <typename Use>
   void with_server(Use&& use);
 
@@ -95,10 +121,16 @@ class Keeper {
   FaultLog faults_;
   bool is_cut_off_ = false;  // The last attempt to reach the server failed.
   TimePoint retry_at_{};
+  bool is_locked_out_ = false;          // The server takes neither this user nor this password.
+  std::array<Refusals, 4> refusals_{};  // of each duty
+  bool is_hampered_ = false;
   bool is_open_ = false;
   TimePoint renew_at_{};
   TimePoint settle_at_{};  // Later than now where the last dead letter was refused.
   TimePoint stale_at_{};
+  TimePoint interrupt_at_ = TimePoint::max();  // If the read has not ended by then.
+  // What came since then may have come with a reply that nobody has seen.
+  std::optional<TimePoint> unseen_since_{};
   std::vector<Work> unstarted_;  // to be given back
   std::vector<StreamId> released_;
 

@@ -17,9 +17,6 @@
 namespace millrace::detail {
 namespace {
 
-/// Where only people can help, asking more often would not.
-constexpr Milliseconds kSlowPause{5'000};
-
 /// A group that was made again so long ago was made well.
 constexpr Milliseconds kCalm{1'000};
 
@@ -47,6 +44,7 @@ void Reader::run(const std::stop_token& stop) {
       step();
     } catch (const Interrupted&) {
       // Only a stop interrupts; what the lost reply may have brought stays pending.
+      due_(shared_.clock.now());  // the keeper looks for it
     } catch (const Error& error) {
       mend(error);
     } catch (const std::exception& error) {
@@ -147,7 +145,7 @@ void Reader::recover() {
         const TimePoint sent_at = shared_.clock.now();
         const auto some = rest.first(std::min(rest.size(), page_size_.get()));
         rest = rest.subspan(some.size());
-        hold_taken(shared_, retake(some), sent_at);
+        take_in(retake(some), sent_at);
         work_off();
       }
     }
@@ -164,7 +162,7 @@ void Reader::retry_due() {
     const TimePoint now = shared_.clock.now();
     const auto due = shared_.ledger.due_retries(now, page_size_.get());
     if (due.empty()) return;
-    hold_taken(shared_, retake(due), now);
+    take_in(retake(due), now);
     // What was not taken is a peer's.
     for (const Pending& entry : due) shared_.ledger.forget_parked(entry.id);
     work_off();
@@ -232,13 +230,35 @@ void Reader::reap_if_due() {
   const std::size_t room = shared_.ledger.room();
   if (room == 0) return;
   const auto held = shared_.ledger.held_ids(scripts::kMostHeldIds);
-  auto taken = in_page([&](std::size_t count) {
-    return scripts::take(run, config_, cursor_, std::min(count, room), held);
-  });
+  scripts::Taken taken;
+  try {
+    taken = in_page([&](std::size_t count) {
+      return scripts::take(run, config_, cursor_, std::min(count, room), held);
+    });
+  } catch (const PermissionError& error) {
+    return reaping_refused(error);
+  }
+  shared_.status.set_hampered(Status::Part::kReaping, false);
   cursor_ = taken.next_cursor;
   if (cursor_ == StreamId{}) sweeping_ = false;
-  hold_taken(shared_, std::move(taken), now, held);
+  take_in(std::move(taken), now, held);
   work_off();
+}
+
+void Reader::reaping_refused(const Error& error) {
+  // Reading goes on without it.
+  shared_.status.set_hampered(Status::Part::kReaping, true);
+  if (const auto line = reaping_faults_.report(error, shared_.clock.now())) {
+    shared_.events.log(Observer::LogLevel::kWarning, *line);
+  }
+  sweeping_ = false;
+  next_page_ = after(shared_.clock.now(), kSlowPause);
+  next_sweep_ = std::max(next_sweep_, next_page_);
+}
+
+void Reader::take_in(scripts::Taken&& taken, TimePoint sent_at, std::span<const StreamId> held) {
+  hold_taken(shared_, std::move(taken), sent_at, held);
+  if (shared_.ledger.settlements() > 0) due_(shared_.clock.now());
 }
 
 void Reader::read() {
@@ -268,7 +288,7 @@ Milliseconds Reader::time_to_block() const {
 }
 
 EntryBatch Reader::read_new(Acknowledging& acks, std::size_t room, Milliseconds block) {
-  const ReadGate::Visit visit{shared_.gate, connection_->client_id()};
+  const ReadGate::Visit visit{shared_.gate, connection_->client_id(), shared_.clock.now()};
   if (!visit.is_allowed()) return {};
   const ReadOptions options{.count = room, .block = block};
   Reply reply;
@@ -277,7 +297,8 @@ EntryBatch Reader::read_new(Acknowledging& acks, std::size_t room, Milliseconds 
       {.command = "XREADGROUP",
        .key = config_.key,
        .block = 2 * options.block,
-       .stop = interrupted_.get_token()},
+       .stop = interrupted_.get_token(),
+       .hang_up = hung_up_.get_token()},
       [&](RequestBuffer& request) {
         acks.write(request);  // first: what stands behind a read that waits, waits with it
         commands::xreadgroup(request, config_.key, config_.group, config_.consumer, options);

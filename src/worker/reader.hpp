@@ -44,6 +44,10 @@ class Reader {
   /// Breaks off what the connection waits for. What its reply would have brought stays pending.
   void interrupt() noexcept { interrupted_.request_stop(); }
 
+  /// Ends a read by closing its connection, once the server has closed it as well. What it brings
+  /// until then is taken.
+  void hang_up() noexcept { hung_up_.request_stop(); }
+
   void set_paused(bool paused);
 
   /// Whether it had a connection at its end, be it one that the stop broke off. For after run().
@@ -57,6 +61,8 @@ class Reader {
   void recover();
   void retry_due();
   void reap_if_due();
+  void reaping_refused(const Error& error);
+  void take_in(scripts::Taken&& taken, TimePoint sent_at, std::span<const StreamId> held = {});
   void read();
   EntryBatch read_new(Acknowledging& acks, std::size_t room, Milliseconds block);
   Milliseconds time_to_block() const;
@@ -85,6 +91,7 @@ class Reader {
   std::function<void(const Error&)> fail_;
   std::stop_token stop_;
   std::stop_source interrupted_;
+  std::stop_source hung_up_;
 
   std::unique_ptr<Connection> connection_;
   bool group_is_open_ = false;
@@ -106,6 +113,7 @@ class Reader {
   Backoff backoff_;
   Backoff remake_backoff_;
   FaultLog faults_;
+  FaultLog reaping_faults_;
   std::mt19937_64 random_{std::random_device{}()};
 
   std::mutex pause_mutex_;

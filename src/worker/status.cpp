@@ -46,14 +46,36 @@ std::optional<Error> Status::failure() const {
 bool Status::change(WorkerState next, const Error* failure) {
   {
     std::lock_guard lock{mutex_};
+    if (stage(state_) <= stage(next)) reader_ = next;
+    next = shown(next);
     if (!allowed(state_, next)) return false;
-    untold_.push_back({.from = state_, .to = next});
-    state_ = next;
     if (failure != nullptr) failure_ = *failure;
-    changed_.notify_all();
+    go_to(next);
   }
   tell();
   return true;
+}
+
+void Status::set_hampered(Part part, bool hampered) {
+  {
+    std::lock_guard lock{mutex_};
+    hampered_.at(static_cast<std::size_t>(part)) = hampered;
+    const WorkerState next = shown(reader_);
+    if (stage(state_) != 2 || !allowed(state_, next)) return;
+    go_to(next);
+  }
+  tell();
+}
+
+WorkerState Status::shown(WorkerState reader) const {
+  const bool is_hampered = hampered_[0] || hampered_[1];
+  return reader == WorkerState::kRunning && is_hampered ? WorkerState::kDegraded : reader;
+}
+
+void Status::go_to(WorkerState next) {
+  untold_.push_back({.from = state_, .to = next});
+  state_ = next;
+  changed_.notify_all();
 }
 
 void Status::tell() {

@@ -7,7 +7,9 @@
 #include "core/function_ref.hpp"
 #include "worker/events.hpp"
 
+#include <array>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -29,6 +31,11 @@ class Status {
   /// False, and nothing changes, where the invariant does not allow it.
   bool move_to(WorkerState next) { return change(next, nullptr); }
 
+  /// What a worker does beside reading.
+  enum class Part : std::uint8_t { kKeeping, kReaping };
+  /// While this is refused, a worker that runs is shown as degraded, although it reads.
+  void set_hampered(Part part, bool hampered);
+
   /// To kFailed, for this reason.
   bool fail(const Error& error) { return change(WorkerState::kFailed, &error); }
 
@@ -43,12 +50,16 @@ class Status {
   };
 
   bool change(WorkerState next, const Error* failure);
+  WorkerState shown(WorkerState reader) const;  // with mutex_ held, as the next
+  void go_to(WorkerState next);
   void tell();
 
   const Events& events_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   WorkerState state_ = WorkerState::kCreated;
+  WorkerState reader_ = WorkerState::kCreated;  // What it was last moved to, hampered or not.
+  std::array<bool, 2> hampered_{};              // Of each part.
   std::optional<Error> failure_{};
   std::deque<Change> untold_;
   bool telling_ = false;

@@ -42,6 +42,7 @@ Worker::Worker(const EventStream& stream, const WorkerOptions& options,
               [this](const Error& error) { fail(error); }},
       keeper_{shared_,
               {.recover = [this] { reader_.recover_soon(); },
+               .hang_up = [this] { reader_.hang_up(); },
                .interrupt = [this] { reader_.interrupt(); },
                .fail = [this](const Error& error) { fail(error); }}} {}
 
@@ -55,6 +56,19 @@ Worker::~Worker() {
   }
   join();
   handling_.close();  // before the keeper goes, which completions wake
+}
+
+void Worker::check_process() const {
+  made_in_.check("this worker", "make another one, with a ConnectionPool of its own, in the child");
+}
+
+void Worker::leave_behind(std::unique_ptr<Worker> worker) {
+  // Its threads would be waited for, and so would those that wait for its conditions. Reachable, it
+  // is no leak.
+  static std::mutex mutex;
+  static auto& left_behind = *new std::vector<std::unique_ptr<Worker>>;
+  std::lock_guard lock{mutex};
+  left_behind.push_back(std::move(worker));
 }
 
 void Worker::start() {
@@ -303,6 +317,7 @@ void Worker::reap_page(ReapReport& report, StreamId& cursor) {
   cursor = taken.next_cursor;
   report.deleted_ids.insert(report.deleted_ids.end(), taken.deleted_ids.begin(),
                             taken.deleted_ids.end());
+  for (const scripts::Trimmed& trimmed : taken.trimmed) report.deleted_ids.push_back(trimmed.id);
   const auto tickets = hold_taken(shared_, std::move(taken), sent_at, held, Starter::kCaller);
   report.claimed += tickets.size();
 

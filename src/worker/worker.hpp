@@ -3,6 +3,7 @@
 #include <millrace/consumer_worker.hpp>
 
 #include "core/clock.hpp"
+#include "net/process.hpp"
 #include "worker/config.hpp"
 #include "worker/events.hpp"
 #include "worker/group.hpp"
@@ -18,6 +19,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <stop_token>
@@ -54,6 +56,14 @@ class Worker {
   WorkerStats stats() const;
   const std::string& consumer() const noexcept { return config_.consumer; }
 
+  /// False in a child after fork(), which has neither the threads nor, maybe, the locks: there it
+  /// is not to be touched.
+  bool is_here() const noexcept { return made_in_.is_here(); }
+  /// Throws UnsupportedError there.
+  void check_process() const;
+  /// The end of one that is not to be touched: only the end of the process gives its memory back.
+  static void leave_behind(std::unique_ptr<Worker> worker);
+
   /// Throws InvalidArgument on a thread that is at work for this worker: `call` would wait for
   /// itself there.
   void refuse_inside(const char* call) const;
@@ -86,6 +96,7 @@ class Worker {
   void settle_without_keeper();
   void give_back(const std::vector<Work>& unstarted);
 
+  const HomeProcess made_in_;
   const EventStream stream_;
   const WorkerConfig config_;
   const Clock& clock_;

@@ -1,3 +1,5 @@
+#include <millrace/worker_group.hpp>
+
 #include "support/proxy.hpp"
 #include "worker_test.hpp"
 
@@ -81,6 +83,94 @@ TEST_F(WorkerStop, WorksWithoutThePermissionToAskForItsConnectionsNumber) {
   ASSERT_TRUE(blocked());
   takes_no_time([&] { worker.stop(); });
   EXPECT_EQ(worker.state(), WorkerState::kStopped);
+}
+
+TEST_F(WorkerStop, GivesBackWhatItsReadBroughtUnseenWhereItMayNotUnblock) {
+  raw()("ACL", "SETUSER", "default", "-client|unblock");
+  append_ids(1);
+  orphan("alice");  // from an earlier life: nobody knows whether it was started
+  Proxy proxy{server()};
+  Journal journal;
+  WorkerOptions unnamed = patient();
+  unnamed.consumer = {};
+  ConsumerWorker worker{stream(proxy.options()), unnamed, journal.handler()};
+  worker.start();
+  ASSERT_TRUE(blocked());
+  proxy.delay_replies(1h);
+  append_ids(3, 1);
+  ASSERT_TRUE(wait_until([&] { return pending() == 4; })) << "its reply is on its way for long";
+  proxy.delay_replies(0ms);
+  StopReport report;
+  takes_no_time([&] { report = worker.stop(); });
+  EXPECT_EQ(report.released, (Ids{{2, 0}, {3, 0}, {4, 0}}));
+  EXPECT_EQ(deliveries({2, 0}), 0);
+  EXPECT_EQ(deliveries({1, 0}), 1) << "that was not its own";
+
+  WorkerOptions peers = options();
+  peers.consumer = "bob";
+  peers.min_idle = 1h;
+  peers.block = 100ms;
+  ConsumerWorker peer{stream(), peers, journal.handler()};
+  peer.start();
+  EXPECT_TRUE(journal.wait_for(Ids{{2, 0}, {3, 0}, {4, 0}}));
+  EXPECT_EQ(journal.size(), 3U);
+  for (const Journal::Call& call : journal.calls()) EXPECT_EQ(call.attempt, 1U) << call.id;
+}
+
+TEST_F(WorkerStop, LosesNoTimeOverWhatIsAppendedInThatMomentWhereItMayNotUnblock) {
+  raw()("ACL", "SETUSER", "default", "-client|unblock");
+  Journal journal;
+  Ids ids;
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    WorkerOptions unnamed = patient();
+    unnamed.consumer = {};
+    ConsumerWorker worker{stream(), unnamed, journal.handler()};
+    worker.start();
+    ASSERT_TRUE(blocked());
+    std::thread stopping{[&] { worker.stop(); }};
+    for (const StreamId id : append_ids(5, 5 * i)) ids.push_back(id);
+    stopping.join();
+  }
+  WorkerOptions peers = options();
+  peers.min_idle = 1h;
+  peers.block = 100ms;
+  ConsumerWorker peer{stream(), peers, journal.handler()};
+  peer.start();
+  EXPECT_TRUE(journal.wait_for(ids)) << "long before they have been idle for min_idle";
+  EXPECT_EQ(journal.size(), ids.size());
+  for (const Journal::Call& call : journal.calls()) EXPECT_EQ(call.attempt, 1U) << call.id;
+}
+
+TEST_F(WorkerStop, BreaksOffAConnectionWhoseEndDoesNotGetThroughWhereItMayNotUnblock) {
+  raw()("ACL", "SETUSER", "default", "-client");
+  Proxy proxy{server()};
+  ConnectionOptions options = proxy.options();
+  options.command_timeout = 300ms;
+  ConsumerWorker worker{stream(options), patient(), [](const Delivery&) {}};
+  worker.start();
+  ASSERT_TRUE(blocked());
+  proxy.stall();
+  takes_no_time([&] { worker.stop(); }, 15s);
+  EXPECT_EQ(worker.state(), WorkerState::kStopped);
+}
+
+TEST_F(WorkerStop, TakesANegativeDrainForNone) {
+  append_ids(1);
+  Gate gate;
+  ConsumerWorker worker{stream(), patient(), [&](const Delivery&) { gate.pass(); }};
+  worker.start();
+  ASSERT_TRUE(gate.wait_for_arrivals(1));
+  for (const milliseconds drain : {-1ms, milliseconds{-1h}, milliseconds::min()}) {
+    takes_no_time([&] { EXPECT_EQ(worker.stop(drain).abandoned, (Ids{{1, 0}})); });
+  }
+  gate.open();
+  worker.stop(kGenerous);
+  EXPECT_EQ(worker.state(), WorkerState::kStopped);
+
+  WorkerGroup workers{stream(), patient(), 2, [](const Delivery&) {}};
+  workers.start();
+  ASSERT_TRUE(workers.wait_ready(kGenerous));
+  takes_no_time([&] { workers.stop(milliseconds::min()); });
 }
 
 TEST_F(WorkerStop, UnblocksItsReadAlthoughConnectionsWereLostBefore) {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -63,6 +64,13 @@ class KeeperTest : public ::testing::Test {
     keeper_.wake(now());
   }
 
+  /// From now on the server answers this to XACK, or to a script; nothing: all is well again.
+  void refuse(const std::string& what, const std::string& error) {
+    const std::lock_guard lock{mutex_};
+    refusals_.erase(what);
+    if (!error.empty()) refusals_[what] = error;
+  }
+
   /// What was run of this script.
   std::vector<Words> ran(const std::string& script) const {
     const std::lock_guard lock{mutex_};
@@ -82,17 +90,19 @@ class KeeperTest : public ::testing::Test {
   std::atomic<int> connects_{0};
   std::atomic<bool> refuses_{false};
   std::atomic<std::size_t> acked_{0};
+  std::atomic<int> acks_tried_{0};
   std::atomic<int> unblocks_{0};
   std::atomic<int> needed_unblocks_{1};
   std::atomic<int> found_{1};    // what hold.lua says of each entry
   std::atomic<int> pending_{0};  // for us, as the server knows
-  std::atomic<int> recoveries_{0}, interrupts_{0}, failures_{0};
+  std::atomic<int> recoveries_{0}, hang_ups_{0}, interrupts_{0}, failures_{0};
   // Set before the start.
   std::string consumers_ = "*0\r\n", buried_ = ":1\r\n", refusal_;
   Parts parts_{[this](const std::stop_token& stop) { return connect(stop); }, &Clock::system()};
   std::optional<ReadGate::Visit> visit_;
   Keeper keeper_{parts_.shared,
                  {.recover = [this] { ++recoveries_; },
+                  .hang_up = [this] { ++hang_ups_; },
                   .interrupt = [this] { ++interrupts_; },
                   .fail = [this](const Error&) { ++failures_; }}};
   std::stop_source stop_;
@@ -110,6 +120,8 @@ class KeeperTest : public ::testing::Test {
   }
   std::string answer(const Words& words) {
     if (words[0] == "XACK") {
+      ++acks_tried_;
+      if (const auto refusal = refusal_of("XACK"); !refusal.empty()) return refusal;
       acked_ += words.size() - 3;
       return ":" + std::to_string(words.size() - 3) + "\r\n";
     }
@@ -128,6 +140,9 @@ class KeeperTest : public ::testing::Test {
     const std::lock_guard lock{mutex_};
     runs_.push_back({script, args});
     if (!refusal_.empty()) return refusal_;
+    if (const auto refusal = refusals_.find(script); refusal != refusals_.end()) {
+      return refusal->second;
+    }
     if (script == "bury") return buried_;
     if (script != "hold") return ":0\r\n";
     const std::size_t count = (args.size() - 4) / 4;
@@ -137,8 +152,15 @@ class KeeperTest : public ::testing::Test {
     return "*3\r\n" + answers + ":" + std::to_string(pending_) + "\r\n$3\r\n7-0\r\n";
   }
 
+  std::string refusal_of(const std::string& what) const {
+    const std::lock_guard lock{mutex_};
+    const auto refusal = refusals_.find(what);
+    return refusal == refusals_.end() ? std::string{} : refusal->second;
+  }
+
   mutable std::mutex mutex_;
   std::vector<Run> runs_;
+  std::map<std::string, std::string> refusals_;
 };
 
 }  // namespace millrace::detail

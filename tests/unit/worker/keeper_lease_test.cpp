@@ -287,7 +287,73 @@ TEST_F(KeeperStaleTest, LeavesThatToOthersWhereItMayNot) {
   ASSERT_TRUE(wait_until([&] { return acked_ == 1; }));
   const TimePoint later = now() + 30ms;
   ASSERT_TRUE(wait_until([&] { return now() > later; }));
-  EXPECT_TRUE(parts_.observer->lines().empty()) << parts_.observer->text();
+  EXPECT_EQ(parts_.observer->lines().size(), 1U) << "said once:\n" << parts_.observer->text();
+  EXPECT_NE(parts_.observer->text().find("XINFO CONSUMERS"), std::string::npos);
+  EXPECT_NE(parts_.status.state(), WorkerState::kDegraded);
+}
+
+class KeeperPermissionTest : public KeeperTest {
+ protected:
+  KeeperPermissionTest() {
+    parts_.config.lease_renew_every = 1ms;
+    parts_.status.move_to(WorkerState::kStarting);
+    parts_.status.move_to(WorkerState::kRunning);
+  }
+  [[nodiscard]] bool comes_to(WorkerState state) {
+    return wait_until([&] { return parts_.status.state() == state; });
+  }
+  [[nodiscard]] bool says(const std::string& word) {
+    return wait_until([&] { return parts_.observer->text().find(word) != std::string::npos; });
+  }
+};
+
+TEST_F(KeeperPermissionTest, DegradesAWorkerThatMayNotRenewAndAcknowledgesAllTheSame) {
+  refuse("hold", "-NOPERM User default has no permissions to run the 'xclaim' command\r\n");
+  open();
+  start();
+  ASSERT_TRUE(comes_to(WorkerState::kDegraded));
+  EXPECT_TRUE(says("XCLAIM (by script) on 's'")) << parts_.observer->text();
+  finish(1, 1);
+  EXPECT_TRUE(wait_until([&] { return acked_ == 1; }));
+  EXPECT_EQ(parts_.status.state(), WorkerState::kDegraded);
+  refuse("hold", {});
+  EXPECT_TRUE(comes_to(WorkerState::kRunning));
+}
+
+TEST_F(KeeperPermissionTest, DegradesAWorkerThatMayNotAcknowledgeAndRenewsAllTheSame) {
+  refuse("XACK", "-NOPERM User default has no permissions to run the 'xack' command\r\n");
+  open();
+  start();
+  finish(1, 1);
+  ASSERT_TRUE(comes_to(WorkerState::kDegraded));
+  EXPECT_TRUE(says("XACK on 's'")) << parts_.observer->text();
+  const std::size_t before = renewals();
+  EXPECT_TRUE(wait_until([&] { return renewals() > before + 3; }));
+  EXPECT_EQ(acks_tried_, 1) << "that is asked for slowly";
+}
+
+TEST_F(KeeperPermissionTest, DegradesAWorkerThatMayNotBuryAndNamesThatTooAfterAnother) {
+  refuse("hold", "-NOPERM no\r\n");
+  refuse("bury", "-NOPERM no\r\n");
+  open();
+  start();
+  ASSERT_TRUE(says("XCLAIM (by script)"));
+  fail(running({1, 0}), Settlement::Kind::kBury);
+  EXPECT_TRUE(says("XADD (dead letter, by script)")) << parts_.observer->text();
+  EXPECT_EQ(parts_.status.state(), WorkerState::kDegraded);
+  refuse("hold", {});
+  const std::size_t before = renewals();
+  EXPECT_TRUE(wait_until([&] { return renewals() > before + 3; }));
+  EXPECT_EQ(parts_.status.state(), WorkerState::kDegraded) << "the letter is refused still";
+}
+
+TEST_F(KeeperPermissionTest, DegradesAWorkerWhoseUserIsNotTaken) {
+  refuse("hold", "-NOAUTH Authentication required.\r\n");
+  open();
+  start();
+  ASSERT_TRUE(comes_to(WorkerState::kDegraded));
+  EXPECT_TRUE(says("NOAUTH"));
+  EXPECT_EQ(ran("hold").size(), 1U) << "that is asked for slowly";
 }
 
 }  // namespace

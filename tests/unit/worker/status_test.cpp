@@ -143,5 +143,43 @@ TEST(WorkerStatus, IsNotWaitedForPastTheDeadline) {
       << "it is as wanted already";
 }
 
+TEST(WorkerStatus, ShowsAWorkerThatReadsAndIsHamperedAsDegraded) {
+  using Part = Status::Part;
+  const auto observer = std::make_shared<test::RecordingObserver>();
+  const Events events{observer};
+  Status status{events};
+  status.set_hampered(Part::kKeeping, true);
+  EXPECT_EQ(status.state(), kCreated);
+  status.move_to(kStarting);
+  EXPECT_EQ(status.state(), kStarting);
+  status.move_to(kRunning);
+  EXPECT_EQ(status.state(), kDegraded);
+  status.set_hampered(Part::kReaping, true);
+  status.set_hampered(Part::kKeeping, false);
+  EXPECT_EQ(status.state(), kDegraded);
+  status.move_to(kPaused);
+  EXPECT_EQ(status.state(), kPaused) << "that was asked for";
+  status.move_to(kRunning);
+  EXPECT_EQ(status.state(), kDegraded);
+  status.set_hampered(Part::kReaping, false);
+  EXPECT_EQ(status.state(), kRunning);
+
+  status.set_hampered(Part::kKeeping, true);
+  status.move_to(kDegraded);
+  status.set_hampered(Part::kKeeping, false);
+  EXPECT_EQ(status.state(), kDegraded) << "its reader is not well either";
+  status.move_to(kDraining);
+  status.set_hampered(Part::kKeeping, true);
+  EXPECT_EQ(status.state(), kDraining);
+  EXPECT_EQ(observer->states(),
+            (std::vector<std::pair<WorkerState, WorkerState>>{{kCreated, kStarting},
+                                                              {kStarting, kDegraded},
+                                                              {kDegraded, kPaused},
+                                                              {kPaused, kDegraded},
+                                                              {kDegraded, kRunning},
+                                                              {kRunning, kDegraded},
+                                                              {kDegraded, kDraining}}));
+}
+
 }  // namespace
 }  // namespace millrace::detail
