@@ -2,10 +2,18 @@
 
 #include "core/clock.hpp"
 
+#include <algorithm>
+
 namespace millrace::detail {
 
-/// `span` after `from`, or the end of time where that is beyond what a TimePoint can say.
+/// `span` after `from`, or the end or beginning of time where that is beyond what a TimePoint can
+/// say.
 constexpr TimePoint after(TimePoint from, Milliseconds span) noexcept {
+  if (span < Milliseconds{0}) {
+    const auto before = std::min(from.time_since_epoch(), TimePoint::duration{0});
+    const auto room = std::chrono::floor<Milliseconds>(TimePoint::duration::max() + before);
+    return span < -room ? TimePoint::min() : from + span;
+  }
   const auto room = std::chrono::floor<Milliseconds>(TimePoint::max() - from);
   return span < room ? from + span : TimePoint::max();
 }

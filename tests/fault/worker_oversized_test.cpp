@@ -1,8 +1,10 @@
 #include "support/proxy.hpp"
 #include "worker_test.hpp"
 
+#include <functional>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace millrace::test {
 namespace {
@@ -189,6 +191,51 @@ TEST_F(WorkerOversized, OnDemandAsksForLessTheNextTime) {
   make_idle(ids);
   EXPECT_EQ(worker.reap_idle_pending().processed, 4U);
   EXPECT_TRUE(nothing_is_pending());
+}
+
+/// An entry with more fields than a script can pass on: its letter is written, and then it is
+/// acknowledged.
+class WorkerLargeLetter : public WorkerTest {
+ protected:
+  /// `disturb` comes before the letter is written. How many letters there are in the end.
+  std::size_t letters_after(const std::function<void(Proxy&)>& disturb) {
+    std::vector<std::string> words{"XADD", "s", "1-0"};
+    for (int i = 0; i < 4'000; ++i) words.insert(words.end(), {std::to_string(i), "v"});
+    EXPECT_EQ(raw().call(words).text, "1-0");
+    Proxy proxy{server()};
+    WorkerOptions options = this->options();
+    options.min_idle = 1h;
+    options.block = 100ms;
+    options.reconnect_min = options.reconnect_max = 1ms;
+    Journal journal;
+    ConsumerWorker worker{stream(proxy.options()), options, journal.handler([&](const Delivery&) {
+                            disturb(proxy);
+                            return Verdict::dead_letter("too much");
+                          })};
+    worker.start();
+    EXPECT_TRUE(wait_until([&] { return proxy.has_lost(); }));
+    EXPECT_TRUE(wait_until([&] { return worker.stats().dead_lettered == 1; })) << heard().text();
+    EXPECT_TRUE(nothing_is_pending());
+    EXPECT_EQ(journal.size(), 1U);
+    const RawReply letters = raw()("XRANGE", "{s}:dlq", "-", "+");
+    for (const RawReply& letter : letters.elements) {
+      EXPECT_EQ(letter[1].elements.size(), 16U + 8'000U);
+      EXPECT_EQ(letter[1].field("dlq_id").text, "1-0");
+    }
+    return letters.elements.size();
+  }
+};
+
+TEST_F(WorkerLargeLetter, IsThereTwiceWhereTheReplyToItsWritingIsLost) {
+  EXPECT_EQ(letters_after([](Proxy& proxy) { proxy.lose_reply_to("$4\r\nXADD\r\n"); }), 2U);
+}
+
+TEST_F(WorkerLargeLetter, IsThereTwiceWhereTheConnectionIsLostBeforeTheAcknowledgement) {
+  EXPECT_EQ(letters_after([](Proxy& proxy) { proxy.lose_request("\r\nwritten\r\n"); }), 2U);
+}
+
+TEST_F(WorkerLargeLetter, IsThereOnceWhereItsWritingDoesNotReachTheServer) {
+  EXPECT_EQ(letters_after([](Proxy& proxy) { proxy.lose_request("$4\r\nXADD\r\n"); }), 1U);
 }
 
 }  // namespace

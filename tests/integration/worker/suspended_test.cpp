@@ -1,8 +1,11 @@
 #include "fault/worker_test.hpp"
 #include "worker/worker.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <memory>
+#include <thread>
 
 namespace millrace::test {
 namespace {
@@ -73,6 +76,39 @@ TEST_F(SuspendedWorker, ReadsNothingUnderANameThatWasTakenMeanwhile) {
   worker.stop(kGenerous);
   EXPECT_EQ(calls_of("xreadgroup"), reads);
   EXPECT_EQ(journal.size(), 0U);
+}
+
+TEST_F(SuspendedWorker, SaysOnceAMinuteThatItsDestructorWaitsForAHandler) {
+  append_ids(1);
+  Gate gate;
+  WorkerOptions options = patient();
+  options.min_idle = 24h;
+  auto worker = std::make_unique<detail::Worker>(
+      stream(), options, Handler{[&](const Delivery&) { gate.pass(); }}, clock_);
+  worker->start();
+  ASSERT_TRUE(gate.wait_for_arrivals(1));
+  std::thread destroying{[&] { worker.reset(); }};
+  EXPECT_TRUE(wait_until([&] { return heard().saw(WorkerState::kDraining); }));
+  const auto said = [&] {
+    const auto lines = heard().lines();
+    return std::count_if(lines.begin(), lines.end(), [](const auto& line) {
+      return line.text == "still waiting for 1 handler calls of 'alice' to return";
+    });
+  };
+  // It may have looked at the clock before a jump or after it.
+  std::ptrdiff_t minutes = 0;
+  for (std::ptrdiff_t line = 1; line <= 3; ++line) {
+    const auto is_said = [&] { return said() >= line; };
+    EXPECT_LE(said(), minutes);
+    do {
+      clock_.jump(61s);
+      ++minutes;
+    } while (minutes < 10 && !wait_until(is_said, 3s));
+    EXPECT_TRUE(is_said()) << heard().text();
+  }
+  gate.open();
+  destroying.join();
+  EXPECT_LE(said(), minutes);
 }
 
 }  // namespace
