@@ -114,17 +114,19 @@ TimePoint Keeper::next_due() const {
     due = std::min(due, allowed(Duty::kAcknowledge, *acks));
   }
   if (shared_.ledger.settlements() > 0) due = std::min(due, allowed(Duty::kSettle, settle_at_));
-  if (unseen_since_) {
-    due = std::min(
-        due, shared_.gate.inside() ? interrupt_at_ : allowed(Duty::kRelease, TimePoint::min()));
+  if (unseen_since_ && !shared_.gate.inside()) {
+    due = std::min(due, allowed(Duty::kRelease, TimePoint::min()));
   }
   // Our own clock goes on where the server cannot be reached.
-  return std::min(std::max(due, retry_at_), shared_.ledger.next_expiry());
+  return std::min({std::max(due, retry_at_), shared_.ledger.next_expiry(), interrupt_at_});
 }
 
 void Keeper::tick() {
   expire();
-  if (is_stopping_) gather_unstarted();
+  if (is_stopping_) {
+    gather_unstarted();
+    break_off_read();
+  }
   const TimePoint now = shared_.clock.now();
   if (now < retry_at_) return;
   // A server that cannot be reached is not to hold up the end for longer than handlers do.
@@ -139,7 +141,9 @@ void Keeper::tick() {
     if (now >= renew_at_) attempt(Duty::kRenew, [this] { renew(); });
     if (is_stopping_) {
       attempt(Duty::kRelease, [this] { release(); });
-      look_after_read();
+      if (unseen_since_ && !shared_.gate.inside()) {
+        attempt(Duty::kRelease, [this] { give_back_unseen(); });
+      }
     }
     if (now >= settle_at_) attempt(Duty::kSettle, [this] { settle(); });
     attempt(Duty::kAcknowledge, [this] { flush_acks(); });
@@ -149,7 +153,7 @@ void Keeper::tick() {
     backoff_.reset();
     return;
   } catch (const Interrupted&) {
-    is_cut_off_ = true;  // a stop came while there was no connection
+    is_cut_off_ = was_interrupted_ = true;  // a stop came while there was no connection
     return;
   } catch (const Error& error) {
     pause(error);
@@ -164,6 +168,7 @@ void Keeper::pause(const Error& error) {
   // What it leads to is no master any more, or not sane.
   if (remedy == Remedy::kReconnect) connection_.reset();
   is_cut_off_ = !connection_ || !connection_->is_open();
+  if (is_cut_off_ && unseen_since_) others_.interrupt();
   is_locked_out_ =
       remedy == Remedy::kRetrySlowly && (!connection_ || error.code() == Error::Code::kAuth);
   retry_at_ = shared_.clock.now() + (is_locked_out_ ? kSlowPause : backoff_.next());

@@ -94,7 +94,7 @@ class Keeper {
   void send_acks();
   void remove_stale_consumers();
   void end_read();
-  void look_after_read();
+  void break_off_read();
   void give_back_unseen();
   void gather_unstarted();
   void bury_trimmed(Work&& work);
@@ -119,7 +119,8 @@ class Keeper {
   Settling settling_;
   Backoff backoff_;
   FaultLog faults_;
-  bool is_cut_off_ = false;  // The last attempt to reach the server failed.
+  bool is_cut_off_ = false;       // The last attempt to reach the server failed.
+  bool was_interrupted_ = false;  // The stop came while it was about to connect.
   TimePoint retry_at_{};
   bool is_locked_out_ = false;          // The server takes neither this user nor this password.
   std::array<Refusals, 4> refusals_{};  // of each duty

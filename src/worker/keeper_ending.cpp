@@ -12,6 +12,9 @@ namespace {
 /// A read that was about to be sent when it was to be ended is asked for again after this time.
 constexpr Milliseconds kUnblockAgain{2};
 
+/// The time of a delivery is that of the server's last look at its clock.
+constexpr Milliseconds kServersTick{100};
+
 /// How often that is done before the connection is broken off.
 constexpr int kUnblockAttempts = 100;
 
@@ -19,8 +22,9 @@ constexpr int kUnblockAttempts = 100;
 
 void Keeper::end_read() {
   shared_.gate.close();
-  if (is_cut_off_) return others_.interrupt();
   auto read = shared_.gate.inside();
+  if (was_interrupted_ && read) is_cut_off_ = false;  // the reader has found the way
+  if (is_cut_off_) return others_.interrupt();
   for (int attempt = 0; attempt < kUnblockAttempts; ++attempt, read = shared_.gate.inside()) {
     if (!read) return;
     if (read->client_id == 0) break;  // The user may not ask for the connection's number.
@@ -43,12 +47,11 @@ void Keeper::end_read() {
   others_.hang_up();
 }
 
-void Keeper::look_after_read() {
-  if (!unseen_since_) return;
-  if (!shared_.gate.inside()) return attempt(Duty::kRelease, [this] { give_back_unseen(); });
+void Keeper::break_off_read() {
+  if (shared_.clock.now() < interrupt_at_) return;
+  interrupt_at_ = TimePoint::max();
   // Somebody in between may have kept the end of the connection to himself.
-  if (shared_.clock.now() < std::exchange(interrupt_at_, TimePoint::max())) return;
-  others_.interrupt();
+  if (shared_.gate.inside()) others_.interrupt();
 }
 
 void Keeper::give_back_unseen() {
@@ -65,8 +68,8 @@ void Keeper::give_back_unseen() {
     const TimePoint now = shared_.clock.now();
     std::vector<Pending> young;
     for (const PendingEntry& entry : pending) {
-      const bool is_young =
-          entry.idle && *entry.idle < config.min_idle && now - *entry.idle >= *unseen_since_;
+      const bool is_young = entry.idle && *entry.idle < config.min_idle &&
+                            now - *entry.idle + kServersTick >= *unseen_since_;
       if (is_young && entry.deliveries == 1) young.push_back({entry.id, 1});
     }
     std::vector<Work> unseen;
@@ -116,6 +119,7 @@ void Keeper::give_back(std::vector<Work> works) {
 void Keeper::finish() {
   is_stopping_ = true;
   gather_unstarted();
+  if (was_interrupted_ && was_connected_) is_cut_off_ = false;  // the reader had found the way
   try {
     if (!is_cut_off_) {
       release();

@@ -97,12 +97,12 @@ TEST_F(WorkerStop, GivesBackWhatItsReadBroughtUnseenWhereItMayNotUnblock) {
   worker.start();
   ASSERT_TRUE(blocked());
   proxy.delay_replies(1h);
-  append_ids(3, 1);
-  ASSERT_TRUE(wait_until([&] { return pending() == 4; })) << "its reply is on its way for long";
+  append_ids(1, 1);
+  ASSERT_TRUE(wait_until([&] { return pending() == 2; })) << "its reply is on its way for long";
   proxy.delay_replies(0ms);
   StopReport report;
   takes_no_time([&] { report = worker.stop(); });
-  EXPECT_EQ(report.released, (Ids{{2, 0}, {3, 0}, {4, 0}}));
+  EXPECT_EQ(report.released, (Ids{{2, 0}}));
   EXPECT_EQ(deliveries({2, 0}), 0);
   EXPECT_EQ(deliveries({1, 0}), 1) << "that was not its own";
 
@@ -112,9 +112,9 @@ TEST_F(WorkerStop, GivesBackWhatItsReadBroughtUnseenWhereItMayNotUnblock) {
   peers.block = 100ms;
   ConsumerWorker peer{stream(), peers, journal.handler()};
   peer.start();
-  EXPECT_TRUE(journal.wait_for(Ids{{2, 0}, {3, 0}, {4, 0}}));
-  EXPECT_EQ(journal.size(), 3U);
-  for (const Journal::Call& call : journal.calls()) EXPECT_EQ(call.attempt, 1U) << call.id;
+  ASSERT_TRUE(journal.wait_for(Ids{{2, 0}}));
+  EXPECT_EQ(journal.size(), 1U);
+  EXPECT_EQ(journal.calls()[0].attempt, 1U);
 }
 
 TEST_F(WorkerStop, LosesNoTimeOverWhatIsAppendedInThatMomentWhereItMayNotUnblock) {
