@@ -95,6 +95,7 @@ WorkerGroup::WorkerGroup(const EventStream& stream, const WorkerOptions& options
 WorkerGroup::~WorkerGroup() { request_stop(); }
 
 void WorkerGroup::start() {
+  workers_.front()->worker_->check_process();
   if (started_.exchange(true)) throw InvalidArgument{"a WorkerGroup starts once"};
   try {
     for (const auto& worker : workers_) worker->start();
