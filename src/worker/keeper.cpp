@@ -119,6 +119,7 @@ TimePoint Keeper::next_due() const {
   if (!is_open_ && shared_.group.is_open()) due = TimePoint::min();
   if (const auto acks = shared_.ledger.acks_due_at()) due = std::min(due, *acks);
   if (shared_.ledger.settlements() > 0) due = std::min(due, settle_at_);
+  due = std::min(due, unblock_at_);
   // Our own clock goes on where the server cannot be reached.
   return std::min(std::max(due, retry_at_), shared_.ledger.next_expiry());
 }
@@ -141,6 +142,7 @@ void Keeper::tick() {
     if (is_stopping_) release();
     if (now >= settle_at_) settle();
     flush_acks();
+    end_late_read();
     if (now >= stale_at_) remove_stale_consumers();
     backoff_.reset();
     return;
@@ -297,6 +299,29 @@ void Keeper::report(const Error& error) {
 
 // --------------------------------------------------------------------------------------- ending
 
+bool Keeper::unblock(std::uint64_t client) {
+  const Reply reply = connection().call(
+      {.command = "CLIENT UNBLOCK", .key = shared_.config.key},
+      [&](RequestBuffer& request) { request.command("CLIENT", 3).arg("UNBLOCK").arg(client); });
+  return reply.root().integer() == 1;
+}
+
+void Keeper::end_late_read() {
+  // A read waits no longer than to the next retry that there was when it was sent. Calls on other
+  // threads, of reap_idle_pending(), fail while it waits.
+  unblock_at_ = TimePoint::max();
+  if (is_stopping_ || !shared_.gate.is_endable()) return;
+  const auto late = after(shared_.ledger.retry_due_at(), kLateRetry);
+  const auto client = shared_.gate.inside_beyond(late);
+  if (!client || *client == 0) return;
+  try {
+    if (!unblock(*client)) unblock_at_ = shared_.clock.now() + kUnblockAgain;
+  } catch (const PermissionError& error) {
+    shared_.gate.cannot_be_ended();
+    report(error);
+  }
+}
+
 void Keeper::end_read() {
   shared_.gate.close();
   if (is_cut_off_) return others_.interrupt();
@@ -305,10 +330,7 @@ void Keeper::end_read() {
     if (!client) return;
     if (*client == 0) break;  // The user may not ask for the connection's number.
     try {
-      connection().call({.command = "CLIENT UNBLOCK", .key = shared_.config.key},
-                        [&](RequestBuffer& request) {
-                          request.command("CLIENT", 3).arg("UNBLOCK").arg(*client);
-                        });
+      unblock(*client);
     } catch (const Error& error) {
       is_cut_off_ = !connection_ || !connection_->is_open();
       note(error);

@@ -72,6 +72,8 @@ class Keeper {
   void send_acks();
   void remove_stale_consumers();
   void end_read();
+  void end_late_read();
+  bool unblock(std::uint64_t client);
   void gather_unstarted();
   void bury_trimmed(Work&& work);
   void release();
@@ -97,6 +99,7 @@ class Keeper {
   TimePoint retry_at_{};
   bool is_open_ = false;
   TimePoint renew_at_{};
+  TimePoint unblock_at_ = TimePoint::max();  // A read that was not yet there to be ended.
   TimePoint settle_at_{};  // Later than now where the last dead letter was refused.
   TimePoint stale_at_{};
   std::vector<Work> unstarted_;  // to be given back

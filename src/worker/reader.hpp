@@ -58,7 +58,7 @@ class Reader {
   void retry_due();
   void reap_if_due();
   void read();
-  EntryBatch read_new(Acknowledging& acks, std::size_t room, Milliseconds block);
+  EntryBatch read_new(Acknowledging& acks, std::size_t room);
   Milliseconds time_to_block() const;
   scripts::Taken in_page(FunctionRef<scripts::Taken(std::size_t)> ask);
   scripts::Taken retake(std::span<const Pending> pending);
