@@ -1,6 +1,7 @@
 #include "reap_on_demand_test.hpp"
 
 #include <cstdint>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -8,7 +9,10 @@ namespace millrace::test {
 namespace {
 
 /// What reap_idle_pending() handles on its caller's thread, beside the loop and beside others.
-using WorkerReapBeside = ReapOnDemandTest;
+class WorkerReapBeside : public ReapOnDemandTest {
+ protected:
+  std::uint64_t next_ = 1;
+};
 
 TEST_F(WorkerReapBeside, HasItsRetriesMadeOnTimeAlthoughAReadWaits) {
   for (const bool has_key : {false, true}) {
@@ -30,6 +34,39 @@ TEST_F(WorkerReapBeside, HasItsRetriesMadeOnTimeAlthoughAReadWaits) {
     EXPECT_TRUE(journal.wait_for_calls(2)) << "at most a second late";
     EXPECT_TRUE(wait_until([&] { return worker.stats().in_flight == 0; }));
     EXPECT_EQ(worker.stats().reconnects, 0U) << "the read was ended, and not broken off";
+  }
+}
+
+TEST_F(WorkerReapBeside, HasItsRetriesMadeOnTimeWithoutThePermissionToEndARead) {
+  const auto left = [this](std::uint64_t id) {
+    const Ids ids = append_ids(1, id - 1);
+    orphan("bob", 1);
+    make_idle(ids);
+  };
+  WorkerOptions options = on_demand();
+  options.block = 10min;
+  options.retry_backoff = 20ms;
+  for (const std::string denied : {"-client|unblock", "-client"}) {
+    raw()("ACL", "SETUSER", "default", "+@all", denied);
+    Journal journal;
+    ConsumerWorker worker{stream(), options, journal.handler([](const Delivery& delivery) {
+                            return delivery.attempt == 2 ? Verdict::retry() : Verdict::ack();
+                          })};
+    left(next_++);
+    worker.start();
+    ASSERT_TRUE(worker.wait_ready(kGenerous));
+    ASSERT_TRUE(blocked());
+    EXPECT_EQ(worker.reap_idle_pending().claimed, 1U);
+    if (denied == "-client|unblock") {
+      // The first time nobody knows.
+      ASSERT_TRUE(wait_until([&] { return heard().text().find("NOPERM") != std::string::npos; }));
+      append_ids(1, next_++ - 1);
+      EXPECT_TRUE(journal.wait_for_calls(3));
+      left(next_++);
+      EXPECT_EQ(worker.reap_idle_pending().claimed, 1U);
+    }
+    EXPECT_TRUE(wait_until([&] { return pending() == 0; })) << denied;
+    worker.stop();
   }
 }
 

@@ -1,3 +1,4 @@
+#include "support/entries.hpp"
 #include "support/sleeping.hpp"
 #include "support/wait_until.hpp"
 #include "unit/worker/handling_fixture.hpp"
@@ -16,6 +17,7 @@ namespace millrace::detail {
 namespace {
 
 using namespace std::chrono_literals;
+using test::Ids;
 
 class HandlingFailureTest : public HandlingTest {
  protected:
