@@ -51,7 +51,7 @@ TEST_P(WorkerSetBack, LeavesParkedRetriesTheirDueTimesAndAttempts) {
     EXPECT_TRUE(wait_until([&] { return deliveries({2, 0}) == 3 || again != 0; }));
   }
   const RawReply entry = raw()("XPENDING", "s", "g", "2-0", "2-0", 1);
-  if (again == 0) {
+  if (SteadyClock::duration{now() - failed} < 1900ms) {
     EXPECT_GT(entry[0][2].integer, 3'500'000) << "a peer finds it when it is due";
   }
 
