@@ -47,7 +47,7 @@ struct WorkerOptions {
   /// room.
   std::size_t prefetch = 16;
   /// Bytes of payload that are held before reading stops, more than 0. A soft bound: one reply can
-  /// overshoot it.
+  /// overshoot it. What waits behind a retry of its `key` is held without its payload.
   std::size_t prefetch_bytes = std::size_t{64} << 20;
   /// How long a read waits on the server, more than 0. None: 2 s or a quarter of `min_idle`,
   /// whichever is less; a longer one is refused.

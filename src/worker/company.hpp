@@ -11,6 +11,7 @@ namespace millrace::detail {
 /// Handler calls of this process, whatever their worker. The last start that an entry may have is
 /// made with nothing else running, until it is acknowledged: if it ends the process, no neighbour's
 /// count has gone up with it, and no neighbour can end the process before its success is known.
+/// Who finishes it later, by a Completion, is waited for, but for kPatience at most.
 ///
 /// Invariant: while somebody is alone, nobody else is inside. While somebody waits to be alone,
 /// nobody enters, for kPatience at most; so a handler that waits for another one cannot hang here.

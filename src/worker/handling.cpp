@@ -2,6 +2,7 @@
 
 #include "net/deadline.hpp"
 #include "worker/call.hpp"
+#include "worker/intake.hpp"
 
 #include <fmt/format.h>
 
@@ -27,6 +28,14 @@ Milliseconds age_of(StreamId id, WallTime now) {
   return Milliseconds{static_cast<Milliseconds::rep>(at - std::min(at, id.ms))};
 }
 
+/// A batch of it alone, since what rests for long is not to keep all those in memory that it came
+/// with. Null if it is alone already.
+std::shared_ptr<const EntryBatch> alone(const Work& work) {
+  if (!work.batch || work.batch->size() == 1) return nullptr;
+  const OwnedEntry owned = work.entry.to_owned();
+  return std::make_shared<const EntryBatch>(EntryBatch::of({&owned, 1}));
+}
+
 }  // namespace
 
 std::size_t Handling::entries_a_call() const noexcept {
@@ -38,43 +47,58 @@ bool Handling::is_last(const Work& work) const noexcept {
 }
 
 std::vector<Handling::Result> Handling::handle(std::span<const Work> works, scripts::Eval eval,
-                                               AckBatch* acks) {
+                                               Acks* acks) {
   const Turnstile::Pass pass{turnstile_};
   std::vector<Result> results(works.size(), Result::kNotStarted);
-  std::size_t done = 0;
+  std::size_t first = 0;
   try {
-    while (done < works.size()) {
+    while (first < works.size()) {
       // The last start of an entry is made alone; the others of a batch, together.
-      std::size_t end = done + 1;
-      const bool alone = is_last(works[done]);
+      std::size_t end = first + 1;
+      const bool alone = is_last(works[first]);
       while (!alone && end < works.size() && !is_last(works[end])) ++end;
-      const auto some = works.subspan(done, end - done);
+      const auto some = works.subspan(first, end - first);
       const Company::Pass company{shared_.company,
                                   alone ? Company::Pass::Wish::kAlone : Company::Pass::Wish::kAny};
       // The turn may have been long in coming.
       if (is_draining()) {
         for (const Work& work : some) shared_.ledger.put_back(work.ticket);
       } else if (!company.is_inside()) {
-        try_again(works[done], after(shared_.clock.now(), config_.retry_backoff),
-                  works[done].deliveries, std::nullopt);
+        try_again(works[first], after(shared_.clock.now(), config_.retry_backoff),
+                  works[first].deliveries, std::nullopt);
       } else {
-        const auto attempts = prepare(some, done, eval, results);
-        if (!attempts.empty()) call(attempts, results, acks);
+        // If it ends the process, what succeeded before it is not to be repeated.
+        if (alone) acknowledge_now(acks);
+        const auto attempts = prepare(some, first, eval, results);
+        if (!attempts.empty()) call(attempts, results, acks == nullptr ? nullptr : &acks->done);
+        first = end;  // whatever comes now, they have had their call
         // If a neighbour ends the process before it is acknowledged, it is found to have had its
         // last start, and is put aside although it succeeded.
-        if (alone && acks == nullptr && results[done] == Result::kSucceeded) {
-          shared_.ledger.wait_until_gone(works[done].ticket, Company::kPatience);
-        }
+        if (alone) end_alone(some.front().ticket, results[end - 1], acks);
       }
-      done = end;
+      first = end;
     }
   } catch (...) {
-    for (std::size_t i = done; i < works.size(); ++i) {
+    for (std::size_t i = first; i < works.size(); ++i) {
       shared_.ledger.await_recovery(works[i].ticket);
     }
     throw;
   }
   return results;
+}
+
+void Handling::acknowledge_now(Acks* acks) {
+  if (acks != nullptr) acks->send();
+  shared_.ledger.wait_until_acknowledged(Company::kPatience);
+}
+
+void Handling::end_alone(const Ticket& ticket, Result result, Acks* acks) {
+  if (result == Result::kDeferred) {
+    shared_.ledger.wait_while_running(ticket, Company::kPatience);
+  } else if (result != Result::kSucceeded) {
+    return;
+  }
+  acknowledge_now(acks);
 }
 
 bool Handling::is_fresh(const Work& work) const {
@@ -116,6 +140,7 @@ std::vector<Handling::Attempt> Handling::prepare(std::span<const Work> works, st
 
 void Handling::make_sure(std::vector<Attempt>& attempts, scripts::Eval eval,
                          std::span<Result> results) {
+  fetch(attempts, eval, results);
   // Nobody can have taken what was delivered to us less than `min_idle` ago. An entry that was
   // taken over has its start counted: the count that the server keeps is that of starts.
   std::vector<Attempt*> unsure;
@@ -137,6 +162,21 @@ void Handling::make_sure(std::vector<Attempt>& attempts, scripts::Eval eval,
     }
   }
   std::erase_if(attempts, [](const Attempt& attempt) { return attempt.is_gone; });
+}
+
+void Handling::fetch(std::vector<Attempt>& attempts, scripts::Eval eval,
+                     std::span<Result> results) {
+  std::vector<Work*> shed;
+  for (Attempt& attempt : attempts) {
+    if (attempt.work.shed) shed.push_back(&attempt.work);
+  }
+  if (shed.empty()) return;
+  fetch_again(shared_, eval, shed);
+  const auto gone = std::erase_if(attempts, [&](const Attempt& attempt) {
+    if (attempt.work.shed) results[attempt.index] = Result::kNotOurs;
+    return attempt.work.shed;
+  });
+  if (gone > 0) due_(shared_.clock.now());  // there may be something to put aside
 }
 
 void Handling::ask(std::span<Attempt* const> attempts, scripts::Eval eval,
@@ -318,7 +358,11 @@ Handling::Result Handling::fail(const Attempt& attempt, const Verdict& verdict,
 void Handling::try_again(const Work& work, TimePoint due, std::uint64_t attempts,
                          std::optional<WallTime> failed) {
   // What is parked has left its lane: others would overtake it.
-  if (work.lane) return shared_.ledger.rest(work.ticket, due, failed);
+  if (work.lane) {
+    shared_.ledger.rest(work.ticket, due, failed, alone(work));
+    if (shared_.gate.inside_beyond(after(due, kLateRetry))) due_(shared_.clock.now());
+    return;
+  }
   shared_.ledger.fail({.kind = Settlement::Kind::kPark,
                        .work = work,
                        .due = due,

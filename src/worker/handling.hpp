@@ -3,6 +3,7 @@
 #include <millrace/handler.hpp>
 
 #include "core/clock.hpp"
+#include "core/function_ref.hpp"
 #include "net/process.hpp"
 #include "worker/company.hpp"
 #include "worker/ledger.hpp"
@@ -112,12 +113,17 @@ class Handling {
   /// Adds what may start now, up to entries_a_call(). It is running in the ledger from then on.
   void fill(std::vector<Work>& works);
 
+  /// For a caller that acknowledges: what succeeded goes into `done`, and `send` acknowledges at
+  /// once all that waits for it.
+  struct Acks {
+    AckBatch& done;
+    FunctionRef<void()> send;
+  };
+
   /// Handles entries that are running in the ledger: makes sure that they are still ours where that
-  /// is in doubt, and calls the handler. Throws only what `eval` throws; then the handler was not
-  /// called, and those that it was to be called for are not held any more. What succeeded goes into
-  /// `acks` if there is one: then the caller acknowledges.
-  std::vector<Result> handle(std::span<const Work> works, scripts::Eval eval,
-                             AckBatch* acks = nullptr);
+  /// is in doubt, and calls the handler. Throws only what `eval` and `acks` throw; then the handler
+  /// was not called for those that ran still, and they are not held any more.
+  std::vector<Result> handle(std::span<const Work> works, scripts::Eval eval, Acks* acks = nullptr);
 
   /// An entry that is running in the ledger could not be fetched: that counts as a start that
   /// failed.
@@ -153,8 +159,13 @@ class Handling {
   bool is_fresh(const Work& work) const;
   /// Leaves those that are ours for sure, with their starts counted.
   void make_sure(std::vector<Attempt>& attempts, scripts::Eval eval, std::span<Result> results);
+  /// Leaves those whose payload is here.
+  void fetch(std::vector<Attempt>& attempts, scripts::Eval eval, std::span<Result> results);
   void ask(std::span<Attempt* const> attempts, scripts::Eval eval, std::span<Result> results);
   void call(std::span<const Attempt> attempts, std::span<Result> results, AckBatch* acks);
+  /// Has all acknowledged that has succeeded so far, or loses patience.
+  void acknowledge_now(Acks* acks);
+  void end_alone(const Ticket& ticket, Result result, Acks* acks);
 
   /// What a handler said: a verdict for each entry, and the text of the exception that stands for
   /// them.

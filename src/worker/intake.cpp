@@ -1,6 +1,10 @@
 #include "worker/intake.hpp"
 
+#include "worker/settling.hpp"
+
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -48,6 +52,51 @@ bool bury_trimmed(const Shared& shared, const scripts::Trimmed& trimmed, TimePoi
   return true;
 }
 
+/// What a page found to be trimmed. `held_before`: had its payload here when the page was asked
+/// for.
+void note_deleted(const Shared& shared, const scripts::Taken& taken,
+                  std::span<const StreamId> held_before) {
+  shared.ledger.note_trimmed(taken.deleted_ids);
+  count(shared.counters.trimmed, taken.deleted_ids.size());
+  std::vector<StreamId> unheld = taken.deleted_ids;
+  std::erase_if(unheld, [&](StreamId id) {
+    return std::find(held_before.begin(), held_before.end(), id) != held_before.end();
+  });
+  shared.ledger.forget_shed(unheld);
+  if (!shared.config.letters.enabled) return;
+  for (const StreamId id : taken.unwritten) {
+    shared.ledger.add_settlement(letter_of_trimmed(id));
+  }
+  count(shared.counters.dead_lettered, unheld.size() - taken.unwritten.size());
+}
+
+/// They run, have no payload here, and were not fetched: they have left the stream, or are a
+/// peer's.
+void give_up_unfetched(const Shared& shared, scripts::Eval eval, std::span<Work* const> works) {
+  std::vector<scripts::Hold> holds;
+  for (const Work* work : works) {
+    holds.push_back({work->ticket.id, work->deliveries, work->deliveries});
+  }
+  const auto found = scripts::hold(eval, shared.config, holds);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const Work& work = *works[i];
+    if (found[i] == scripts::Holding::kNotOurs) {
+      if (shared.ledger.drop(work.ticket)) tell_of_lost_lease(shared, work.ticket.id);
+    } else if (found[i] == scripts::Holding::kOurs) {
+      shared.ledger.put_back(work.ticket);  // its count was put right only now
+    } else if (!shared.config.letters.enabled) {
+      shared.ledger.drop(work.ticket);
+    } else {
+      count(shared.counters.trimmed, 1);
+      shared.ledger.fail({.kind = Settlement::Kind::kBury,
+                          .work = work,
+                          .attempts = work.reclaimed ? work.deliveries : 0,
+                          .reason = "trimmed: deleted from the stream while it was held",
+                          .failed = std::chrono::system_clock::now()});
+    }
+  }
+}
+
 }  // namespace
 
 std::size_t hold_new(const Shared& shared, EntryBatch&& entries, TimePoint sent_at) {
@@ -88,28 +137,66 @@ std::vector<Ticket> hold_taken(const Shared& shared, scripts::Taken&& taken, Tim
     held.push_back(work.ticket);
     ids.push_back(work.ticket.id);
   }
-  shared.ledger.note_trimmed(taken.deleted_ids);
-  if (shared.config.letters.enabled) {
-    // What is held is handled from memory.
-    const auto unheld =
-        std::count_if(taken.deleted_ids.begin(), taken.deleted_ids.end(), [&](StreamId id) {
-          return std::find(held_before.begin(), held_before.end(), id) == held_before.end();
-        });
-    for (const StreamId id : taken.unwritten) {
-      shared.ledger.add_settlement(letter_of_trimmed(id));
-    }
-    count(shared.counters.dead_lettered, static_cast<std::size_t>(unheld) - taken.unwritten.size());
-  }
+  note_deleted(shared, taken, held_before);
   for (const scripts::Trimmed& trimmed : taken.trimmed) {
-    if (bury_trimmed(shared, trimmed, sent_at)) taken.deleted_ids.push_back(trimmed.id);
+    if (!bury_trimmed(shared, trimmed, sent_at)) continue;
+    taken.deleted_ids.push_back(trimmed.id);
+    count(shared.counters.trimmed, 1);
   }
   count(shared.counters.delivered, ids.size());
   count(shared.counters.reclaimed, ids.size());
-  count(shared.counters.trimmed, taken.deleted_ids.size());
   if (!ids.empty() || !taken.deleted_ids.empty()) {
     shared.events.tell([&](Observer& observer) { observer.on_reclaimed(ids, taken.deleted_ids); });
   }
   return held;
+}
+
+void fetch_again(const Shared& shared, scripts::Eval eval, std::span<Work* const> works) {
+  for (; !works.empty(); works = works.subspan(std::min(works.size(), scripts::kMostIds))) {
+    const auto page = works.first(std::min(works.size(), scripts::kMostIds));
+    std::vector<Pending> asked;
+    for (const Work* work : page) asked.push_back({work->ticket.id, work->deliveries});
+    const TimePoint sent_at = shared.clock.now();
+    scripts::Taken taken = scripts::retake(eval, shared.config, asked);
+    note_deleted(shared, taken, {});
+    const auto batch = std::make_shared<const EntryBatch>(std::move(taken.entries));
+    std::vector<Work*> missing;
+    std::size_t next = 0;
+    for (Work* work : page) {
+      if (next < batch->size() && (*batch)[next].id() == work->ticket.id) {
+        work->entry = (*batch)[next++];
+        work->batch = batch;
+        work->shed = false;
+        work->leased_at = std::max(work->leased_at, sent_at);
+        shared.ledger.fetched(*work);
+      } else if (const auto& gone = taken.deleted_ids;
+                 std::find(gone.begin(), gone.end(), work->ticket.id) != gone.end()) {
+        shared.ledger.drop(work->ticket);  // it has been put aside
+      } else {
+        missing.push_back(work);
+      }
+    }
+    if (!missing.empty()) give_up_unfetched(shared, eval, missing);
+  }
+}
+
+void undo_resets(const Shared& shared, scripts::Eval eval) {
+  for (auto some = shared.ledger.resets(scripts::kMostIds / 2); !some.empty();
+       some = shared.ledger.resets(scripts::kMostIds / 2)) {
+    const TimePoint now = shared.clock.now();
+    std::vector<scripts::Hold> holds;
+    for (const auto& [entry, due] : some) {
+      const Milliseconds idle = idle_until(due, now, shared.config.min_idle);
+      // A second time it has that count already.
+      for (const std::uint64_t count : {std::uint64_t{1}, entry.deliveries}) {
+        holds.push_back({entry.id, count, entry.deliveries, idle});
+      }
+    }
+    const auto found = scripts::hold(eval, shared.config, holds);
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      shared.ledger.reset_undone(some[i].first.id, found[2 * i + 1] != scripts::Holding::kNotOurs);
+    }
+  }
 }
 
 std::vector<scripts::Hold> giving_back(const WorkerConfig& config, const std::vector<Work>& works) {

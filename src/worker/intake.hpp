@@ -29,6 +29,15 @@ std::vector<Ticket> hold_taken(const Shared& shared, scripts::Taken&& taken, Tim
                                std::span<const StreamId> held = {},
                                Starter starter = Starter::kAnybody);
 
+/// Fetches the payloads of entries that run and had given them up, and renews their leases. Those
+/// that stay shed do not start: they are not held any more, are to be put aside since they have
+/// left the stream, or are queued again. Throws what `eval` throws.
+void fetch_again(const Shared& shared, scripts::Eval eval, std::span<Work* const> works);
+
+/// A `>` read that brings what is held or parked resets its count and its idle time on the server:
+/// puts both right again.
+void undo_resets(const Shared& shared, scripts::Eval eval);
+
 /// How to give back what was not started: with the count of its starts.
 std::vector<scripts::Hold> giving_back(const WorkerConfig& config, const std::vector<Work>& works);
 

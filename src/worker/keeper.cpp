@@ -117,6 +117,7 @@ TimePoint Keeper::next_due() const {
   if (unseen_since_ && !shared_.gate.inside()) {
     due = std::min(due, allowed(Duty::kRelease, TimePoint::min()));
   }
+  due = std::min(due, unblock_at_);
   // Our own clock goes on where the server cannot be reached.
   return std::min({std::max(due, retry_at_), shared_.ledger.next_expiry(), interrupt_at_});
 }
@@ -147,6 +148,7 @@ void Keeper::tick() {
     }
     if (now >= settle_at_) attempt(Duty::kSettle, [this] { settle(); });
     attempt(Duty::kAcknowledge, [this] { flush_acks(); });
+    end_late_read();
     if (now >= stale_at_) remove_stale_consumers();
     is_locked_out_ = false;
     show_refusals();

@@ -96,6 +96,8 @@ class Keeper {
   void end_read();
   void break_off_read();
   void give_back_unseen();
+  void end_late_read();
+  bool unblock(std::uint64_t client);
   void gather_unstarted();
   void bury_trimmed(Work&& work);
   void release();
@@ -127,6 +129,7 @@ class Keeper {
   bool is_hampered_ = false;
   bool is_open_ = false;
   TimePoint renew_at_{};
+  TimePoint unblock_at_ = TimePoint::max();  // A read that was not yet there to be ended.
   TimePoint settle_at_{};  // Later than now where the last dead letter was refused.
   TimePoint stale_at_{};
   TimePoint interrupt_at_ = TimePoint::max();  // If the read has not ended by then.

@@ -20,6 +20,29 @@ constexpr int kUnblockAttempts = 100;
 
 }  // namespace
 
+bool Keeper::unblock(std::uint64_t client) {
+  const Reply reply = connection().call(
+      {.command = "CLIENT UNBLOCK", .key = shared_.config.key},
+      [&](RequestBuffer& request) { request.command("CLIENT", 3).arg("UNBLOCK").arg(client); });
+  return reply.root().integer() == 1;
+}
+
+void Keeper::end_late_read() {
+  // A read waits no longer than to the next retry that there was when it was sent. Calls on other
+  // threads, of reap_idle_pending(), fail while it waits.
+  unblock_at_ = TimePoint::max();
+  if (is_stopping_ || !shared_.gate.is_endable()) return;
+  const auto late = after(shared_.ledger.retry_due_at(), kLateRetry);
+  const auto client = shared_.gate.inside_beyond(late);
+  if (!client || *client == 0) return;
+  try {
+    if (!unblock(*client)) unblock_at_ = shared_.clock.now() + kUnblockAgain;
+  } catch (const PermissionError& error) {
+    shared_.gate.cannot_be_ended();
+    report(faults_, error);
+  }
+}
+
 void Keeper::end_read() {
   shared_.gate.close();
   auto read = shared_.gate.inside();
@@ -29,10 +52,7 @@ void Keeper::end_read() {
     if (!read) return;
     if (read->client_id == 0) break;  // The user may not ask for the connection's number.
     try {
-      connection().call({.command = "CLIENT UNBLOCK", .key = shared_.config.key},
-                        [&](RequestBuffer& request) {
-                          request.command("CLIENT", 3).arg("UNBLOCK").arg(read->client_id);
-                        });
+      unblock(read->client_id);
     } catch (const Error& error) {
       is_cut_off_ = !connection_ || !connection_->is_open();
       note(error);

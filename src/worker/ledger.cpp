@@ -3,17 +3,15 @@
 #include "core/waiting.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace millrace::detail {
-namespace {
 
-std::size_t bytes_of(const Entry& entry) {
+std::size_t Ledger::bytes_of(const Entry& entry) {
   std::size_t bytes = 0;
   for (const auto& [name, value] : entry) bytes += name.size() + value.size();
   return bytes;
 }
-
-}  // namespace
 
 // ------------------------------------------------------------------------------------ arriving
 
@@ -21,7 +19,11 @@ bool Ledger::hold(Work& work, bool queue) {
   std::lock_guard lock{mutex_};
   work.ticket = {work.entry.id(), making_};
   const auto [at, is_new] = held_.try_emplace(work.ticket.id);
-  if (!is_new) return false;
+  if (!is_new || waits_parked(work)) {
+    if (!work.reclaimed) note_reset(work.ticket.id, is_new ? nullptr : &at->second);
+    if (is_new) held_.erase(at);
+    return false;
+  }
   if (const auto parked = parked_.find(work.ticket.id); parked != parked_.end()) {
     work.first_failed = parked->second.first_failed;
     forget_parked_locked(work.ticket.id);
@@ -29,7 +31,7 @@ bool Ledger::hold(Work& work, bool queue) {
   left_.erase(work.ticket.id);
   awaited_.erase(work.ticket.id);
   if (const auto doubt = starts_in_doubt_.find(work.ticket.id); doubt != starts_in_doubt_.end()) {
-    work.start_counted = doubt->second == work.deliveries;
+    work.start_counted = work.reclaimed && doubt->second == work.deliveries;
     starts_in_doubt_.erase(doubt);
   }
 
@@ -39,7 +41,11 @@ bool Ledger::hold(Work& work, bool queue) {
   held.bytes = bytes_of(work.entry);
   ++queued_;
   bytes_ += held.bytes;
-  if (work.lane) lanes_[*work.lane].entries.insert(work.ticket.id);
+  if (work.lane) {
+    const Lane& lane = lanes_[*work.lane];
+    lanes_[*work.lane].entries.insert(work.ticket.id);
+    if (rests(lane)) shed(held);
+  }
   if (queue) ready_.push_back(work.ticket.id);
   changed_.notify_all();
   return true;
@@ -62,15 +68,8 @@ std::size_t Ledger::room_locked() const {
   // Those that are awaited need a place even if all that there are stand behind them.
   if (bytes_ >= limits_.prefetch_bytes) return awaited_.size();
   if (held_.size() >= (kMostWaiting + 1) * limits_.prefetch) return awaited_.size();
-  std::size_t behind = 0;
-  for (const auto& [due, id] : resting_) {
-    const Work& work = held_.at(id).work;
-    if (!work.lane) continue;
-    const auto& entries = lanes_.at(*work.lane).entries;
-    if (*entries.begin() == id) behind += entries.size() - 1;
-  }
-  const std::size_t taken = queued_ - std::min(behind, queued_);
-  return std::max(limits_.prefetch - std::min(taken, limits_.prefetch), awaited_.size());
+  const std::size_t taken = std::min(queued_ - shed_, limits_.prefetch);
+  return std::max(limits_.prefetch - taken, awaited_.size());
 }
 
 std::size_t Ledger::room() const {
@@ -108,6 +107,7 @@ Work Ledger::run(Held& held) {
   held.until = TimePoint::max();
   held.overdue = false;
   --queued_;
+  if (held.work.shed) --shed_;
   if (held.work.lane) lanes_[*held.work.lane].busy = true;
   return held.work;
 }
@@ -174,12 +174,6 @@ std::optional<Work> Ledger::try_start(const Ticket& ticket) {
   return run(*held);
 }
 
-bool Ledger::is_behind_a_resting_one(const Held& held) const {
-  if (!held.work.lane) return false;
-  const auto head = held_.find(*lanes_.at(*held.work.lane).entries.begin());
-  return head == held_.end() || head->second.state == State::kResting;
-}
-
 std::optional<std::stop_token> Ledger::begin_call(const Ticket& ticket, TimePoint until) {
   std::lock_guard lock{mutex_};
   Held* const held = find(ticket, State::kRunning);
@@ -195,10 +189,13 @@ void Ledger::starting(const Ticket& ticket, std::uint64_t deliveries) {
   Held* const held = find(ticket, State::kRunning);
   if (held == nullptr) return;
   held->starting = true;
-  if (deliveries == held->work.deliveries) return;
+  if (deliveries != held->work.deliveries) doubt_start(ticket.id, deliveries);
+}
+
+void Ledger::doubt_start(StreamId id, std::uint64_t deliveries) {
   // Those that peers took are never asked about again. Without a doubt a start may count twice.
   if (starts_in_doubt_.size() >= kMostDoubts) starts_in_doubt_.clear();
-  starts_in_doubt_[ticket.id] = deliveries;
+  starts_in_doubt_[id] = deliveries;
 }
 
 bool Ledger::start_refused(const Ticket& ticket) {
@@ -243,6 +240,7 @@ void Ledger::put_back(const Ticket& ticket) {
   if (held == nullptr) return;
   end_run(*held, State::kQueued);
   ++queued_;
+  if (held->work.shed) ++shed_;
   if (!held->reserved) ready_.push_back(ticket.id);
   changed_.notify_all();
 }
@@ -257,48 +255,10 @@ void Ledger::end_run(Held& held, State next) {
   if (next != State::kQueued && next != State::kResting) leave_lane(held);
 }
 
-void Ledger::leave_lane(const Held& held) {
-  if (held.work.lane) leave_lane(*held.work.lane, held.work.ticket.id);
-}
-
-void Ledger::leave_lane(std::size_t number, StreamId id) {
-  const auto lane = lanes_.find(number);
-  if (lane == lanes_.end()) return;
-  lane->second.entries.erase(id);
-  if (lane->second.entries.empty()) {
-    lanes_.erase(lane);
-  } else {
-    offer_head(number);
-  }
-}
-
-void Ledger::offer_head(std::size_t lane) {
-  const auto head = held_.find(*lanes_.at(lane).entries.begin());
-  const bool may_start = head != held_.end() && !head->second.reserved && can_start(head->second);
-  if (may_start) ready_.push_front(head->first);
-  changed_.notify_all();
-}
-
-void Ledger::wake_rested(TimePoint now) {
-  while (!resting_.empty() && resting_.begin()->first <= now) {
-    const StreamId id = resting_.begin()->second;
-    resting_.erase(resting_.begin());
-    Held& held = held_.at(id);
-    held.state = State::kQueued;
-    held.reserved = false;  // whoever reserved it has gone
-    held.work.waits_since = now;
-    ++queued_;
-    if (held.work.lane) {
-      offer_head(*held.work.lane);
-    } else {
-      ready_.push_back(id);
-    }
-  }
-}
-
 void Ledger::erase(HeldMap::iterator held) {
   Held& gone = held->second;
   if (gone.state == State::kQueued || gone.deferred) --queued_;
+  if (gone.state == State::kQueued && gone.work.shed) --shed_;
   if (gone.state == State::kResting) resting_.erase({gone.until, held->first});
   if (gone.state == State::kDone) {
     std::erase_if(waiting_, [&](const Waiting& waiting) { return waiting.id == held->first; });
@@ -343,19 +303,6 @@ void Ledger::start_acking(AckBatch& acks, StreamId id, Held& held) {
   // Of a lease that is lost or has run out it has been told.
   const bool is_told = held.lost || held.expired || held.overdue;
   if (held.maybe_gone || is_told) ++acks.maybe_gone;
-}
-
-void Ledger::rest(const Ticket& ticket, TimePoint due, std::optional<WallTime> failed) {
-  std::lock_guard lock{mutex_};
-  Held* const held = find(ticket, State::kRunning);
-  if (held == nullptr) return;
-  if (held->lost) return erase(held_.find(ticket.id));
-  end_run(*held, State::kResting);
-  if (!held->work.first_failed) held->work.first_failed = failed;
-  held->work.reclaimed = true;  // its next start is to be counted
-  held->until = due;
-  resting_.insert({due, ticket.id});
-  changed_.notify_all();
 }
 
 void Ledger::fail(Settlement&& settlement) {

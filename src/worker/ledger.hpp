@@ -41,6 +41,7 @@ struct Work {
   std::uint64_t deliveries = 1;               ///< As the server counts them now.
   bool reclaimed = false;
   bool start_counted = false;  ///< The start that comes next is in the server's count already.
+  bool shed = false;           ///< Its payload is to be fetched again before it starts.
   TimePoint leased_at{};    ///< When the request was sent that delivered, took over or renewed it.
   TimePoint waits_since{};  ///< When it came, or when the retry was due for which it had rested.
   std::optional<std::size_t> lane{};  ///< Entries of one lane are handled in order, one by one.
@@ -89,7 +90,8 @@ struct Pending {
 ///
 /// kAcking goes back to kDone when an acknowledgement failed, and any state ends by drop() or
 /// start_over(). An entry that is held is never queued a second time. Of one lane at most one entry
-/// is running, and none starts before one of a lower id that is held or awaited.
+/// is running, and none starts before one of a lower id that is held or awaited. What is queued
+/// behind a resting one is shed: it has a lease and no payload, and holds no place.
 class Ledger {
  public:
   struct Limits {
@@ -103,13 +105,19 @@ class Ledger {
   // ---- arriving
 
   /// Holds an entry that was delivered or taken over, and queues it. Its ticket is filled in. False
-  /// if it is held already: then it is skipped.
+  /// if it is held already, or parked and not due: then it is skipped. If it was delivered, and not
+  /// taken over, the server has begun to count anew: see resets().
   bool hold(Work& work) { return hold(work, true); }
   /// The same, but only start() starts it.
   bool reserve(Work& work) { return hold(work, false); }
 
   /// Of these own pending entries, those that nobody here knows: not held, not parked, not left.
   std::vector<Pending> orphans(std::span<const Pending> pending, TimePoint now);
+
+  /// What was skipped although a read had brought it: the counts that the server is to have again,
+  /// and when it is due if it is parked, else TimePoint::max(). reset_undone() must follow.
+  std::vector<std::pair<Pending, TimePoint>> resets(std::size_t limit) const;
+  void reset_undone(StreamId id, bool ours);
 
   /// How many entries a read may bring: the places that are free, 0 while acknowledgements fail.
   std::size_t room() const;
@@ -143,6 +151,10 @@ class Ledger {
   bool extend(const Ticket& ticket, TimePoint until);
   /// Its handler returned but somebody finishes it later: from now on it holds a place.
   void defer(const Ticket& ticket);
+  /// Its payload was fetched again, which has renewed its lease.
+  void fetched(const Work& work);
+  /// Those of these that wait without a payload: somebody else has put them aside.
+  void forget_shed(std::span<const StreamId> ids);
   /// It was not started after all, and stays queued.
   void put_back(const Ticket& ticket);
 
@@ -152,8 +164,10 @@ class Ledger {
   /// The same, but whoever calls this sends the acknowledgement itself, and settle()s it with
   /// `acks`, to which it is added.
   void finish_into(AckBatch& acks, const Ticket& ticket);
-  /// Failed: retried where it is when it is due, with its lane waiting.
-  void rest(const Ticket& ticket, TimePoint due, std::optional<WallTime> failed);
+  /// Failed: retried where it is when it is due, with its lane waiting. What is queued behind it
+  /// keeps its lease, and gives up its payload. `alone`: a batch of it alone, to keep instead.
+  void rest(const Ticket& ticket, TimePoint due, std::optional<WallTime> failed,
+            std::shared_ptr<const EntryBatch> alone = {});
   /// Failed, with this to be done. Nothing if its lease is lost: then it is a peer's.
   void fail(Settlement&& settlement);
   /// Given up: not held any more, and no orphan until it has been idle for `min_idle`.
@@ -169,8 +183,8 @@ class Ledger {
   /// on. Returns them.
   std::vector<StreamId> end_recovery(std::uint64_t recovery);
 
-  /// Waits until it is not held any more, but not longer than `patience`.
-  void wait_until_gone(const Ticket& ticket, Milliseconds patience) const;
+  /// Waits until it runs no more, but not longer than `patience`.
+  void wait_while_running(const Ticket& ticket, Milliseconds patience) const;
 
   // ---- settling
 
@@ -189,6 +203,8 @@ class Ledger {
   AckBatch take_acks(std::size_t limit);
   /// The reply came (`acknowledged`: they are held no more) or did not (they wait again).
   void settle(const AckBatch& acks, bool acknowledged);
+  /// Waits until none waits for its acknowledgement, but not longer than `patience`.
+  void wait_until_acknowledged(Milliseconds patience) const;
   /// When the acknowledgements that wait are to be sent by themselves: kAckDelay after the first of
   /// them, or at once if there are kAckBatch. nullopt: none waits.
   std::optional<TimePoint> acks_due_at() const;
@@ -223,6 +239,8 @@ class Ledger {
   void forget_parked(StreamId id);
   /// Queues what has rested. When the next parked or resting entry is due; TimePoint::max(): none.
   TimePoint next_retry(TimePoint now);
+  /// The same time, and nothing is queued.
+  TimePoint retry_due_at() const;
   /// Has those that rest in their lanes parked: for a worker that has nobody to wake them.
   void park_resting();
 
@@ -239,8 +257,8 @@ class Ledger {
   void start_over();
 
   std::vector<StreamId> running() const;
-  /// Up to `limit` of them.
-  std::vector<StreamId> held_ids(std::size_t limit) const;
+  /// Up to `limit` of all that is held, but for what has given up its payload.
+  std::vector<StreamId> ids_with_payload(std::size_t limit) const;
   bool holds(StreamId id) const;
   std::size_t size() const;
   std::size_t queued_bytes() const;
@@ -308,6 +326,13 @@ class Ledger {
   };
 
   bool hold(Work& work, bool queue);
+  bool waits_parked(const Work& work) const;
+  void note_reset(StreamId id, const Held* held);
+  static std::size_t bytes_of(const Entry& entry);
+  void doubt_start(StreamId id, std::uint64_t deliveries);
+  bool rests(const Lane& lane) const;
+  void shed_behind(StreamId head, const Lane& lane);
+  void shed(Held& held);
   bool is_behind_a_resting_one(const Held& held) const;
   Held* find(const Ticket& ticket);
   Held* find(const Ticket& ticket, State state);
@@ -337,6 +362,7 @@ class Ledger {
   std::unordered_map<std::size_t, Lane> lanes_;
   std::set<std::pair<TimePoint, StreamId>> resting_;
   std::size_t queued_ = 0;  // with the deferred ones
+  std::size_t shed_ = 0;    // of the queued ones
   std::size_t bytes_ = 0;
   std::vector<Waiting> waiting_;  // kDone, in the order in which they were finished
   std::unordered_map<StreamId, Awaited> awaited_;  // of these, none is in held_
@@ -347,6 +373,8 @@ class Ledger {
   std::set<std::pair<TimePoint, StreamId>> parked_by_due_;
   std::unordered_map<StreamId, TimePoint> left_;  // until when
   std::deque<Left> left_in_order_;                // one that was left again is there again
+  // What a read has brought again, with the count that the server had before.
+  std::unordered_map<StreamId, std::uint64_t> resets_;
   bool acks_failing_ = false;
   bool calls_stopped_ = false;
   std::unordered_map<StreamId, std::uint64_t> starts_in_doubt_;  // with the count they may have

@@ -56,8 +56,9 @@ bool Ledger::lost(const Ticket& ticket, std::uint64_t deliveries) {
     std::lock_guard lock{mutex_};
     Held* const held = find(ticket);
     if (held == nullptr || held->lost) return false;
-    // It was asked about with the count of before its start.
+    // It was asked about with the count of before its start, or of before a read brought it again.
     if (held->starting || held->work.deliveries != deliveries) return false;
+    if (resets_.contains(ticket.id)) return false;
     // What was acknowledged in the meantime is not lost.
     if (held->state == State::kDone || held->state == State::kAcking) return false;
     is_news = !held->expired && !held->overdue;
@@ -119,6 +120,8 @@ void Ledger::await_recovery(const Ticket& ticket) {
   std::lock_guard lock{mutex_};
   Held* const held = find(ticket, State::kRunning);
   if (held == nullptr) return;
+  // What was never started is counted once already, and so is its first start.
+  if (!held->work.reclaimed) doubt_start(ticket.id, held->work.deliveries);
   if (held->work.lane && !held->lost) {
     lanes_.at(*held->work.lane).busy = false;
     held->state = State::kSettling;  // or it would leave its lane
@@ -169,6 +172,7 @@ std::vector<std::pair<Pending, TimePoint>> Ledger::parked() const {
   std::lock_guard lock{mutex_};
   std::vector<std::pair<Pending, TimePoint>> parked;
   for (const auto& [id, entry] : parked_) {
+    if (resets_.contains(id)) continue;
     parked.push_back({{id, entry.deliveries}, entry.due});
   }
   return parked;
@@ -187,11 +191,18 @@ void Ledger::forget_parked_locked(StreamId id) {
 }
 
 TimePoint Ledger::next_retry(TimePoint now) {
-  std::lock_guard lock{mutex_};
-  if (!resting_.empty() && resting_.begin()->first <= now) {
-    wake_rested(now);
-    changed_.notify_all();
+  {
+    std::lock_guard lock{mutex_};
+    if (!resting_.empty() && resting_.begin()->first <= now) {
+      wake_rested(now);
+      changed_.notify_all();
+    }
   }
+  return retry_due_at();
+}
+
+TimePoint Ledger::retry_due_at() const {
+  std::lock_guard lock{mutex_};
   TimePoint next = TimePoint::max();
   if (!parked_by_due_.empty()) next = parked_by_due_.begin()->first;
   if (!resting_.empty()) next = std::min(next, resting_.begin()->first);
@@ -267,6 +278,7 @@ void Ledger::start_over() {
     lanes_.clear();
     resting_.clear();
     queued_ = 0;
+    shed_ = 0;
     bytes_ = 0;
     waiting_.clear();
     settlements_.clear();
@@ -274,6 +286,7 @@ void Ledger::start_over() {
     parked_.clear();
     parked_by_due_.clear();
     starts_in_doubt_.clear();
+    resets_.clear();
     awaited_.clear();
     left_.clear();
     left_in_order_.clear();
@@ -293,13 +306,13 @@ std::vector<StreamId> Ledger::running() const {
   return ids;
 }
 
-std::vector<StreamId> Ledger::held_ids(std::size_t limit) const {
+std::vector<StreamId> Ledger::ids_with_payload(std::size_t limit) const {
   std::lock_guard lock{mutex_};
   std::vector<StreamId> ids;
   ids.reserve(std::min(limit, held_.size()));
   for (const auto& [id, held] : held_) {
     if (ids.size() == limit) break;
-    ids.push_back(id);
+    if (!held.work.shed) ids.push_back(id);
   }
   return ids;
 }

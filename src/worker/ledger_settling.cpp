@@ -24,6 +24,8 @@ void Ledger::settled(const Settlement& settlement, bool ours) {
   if (settlement.trimmed) trimmed_.erase(ticket.id);
   const Held* const held = find(ticket, State::kSettling);
   if (held == nullptr) return;
+  // It was asked for with the count of before a read brought it again.
+  if (!ours && resets_.contains(ticket.id)) return settlements_.push_back(settlement);
   if (ours && settlement.kind == Settlement::Kind::kPark) {
     parked_[ticket.id] = {.deliveries = held->work.deliveries,
                           .due = settlement.due,
@@ -54,6 +56,7 @@ void Ledger::rest_in_memory(const Settlement& settlement) {
   held->work.reclaimed = true;
   held->until = settlement.due;
   resting_.insert({settlement.due, settlement.work.ticket.id});
+  if (held->work.lane) lanes_[*held->work.lane].entries.insert(settlement.work.ticket.id);
   changed_.notify_all();
 }
 
@@ -63,6 +66,40 @@ bool Ledger::add_settlement(Settlement&& settlement) {
   settlement.work.ticket.making = making_;
   settlements_.push_back(std::move(settlement));
   return true;
+}
+
+// --------------------------------------------------------------------- brought again by a read
+
+bool Ledger::waits_parked(const Work& work) const {
+  const auto parked = parked_.find(work.ticket.id);
+  if (parked == parked_.end()) return false;
+  if (!work.reclaimed) return true;  // it is taken by its id, when its count is right again
+  // With another count it has been a peer's.
+  return work.deliveries == parked->second.deliveries && parked->second.due > work.waits_since;
+}
+
+void Ledger::note_reset(StreamId id, const Held* held) {
+  const std::uint64_t deliveries =
+      held == nullptr ? parked_.at(id).deliveries : held->work.deliveries;
+  if (held == nullptr || deliveries > 1) resets_[id] = deliveries;
+}
+
+std::vector<std::pair<Pending, TimePoint>> Ledger::resets(std::size_t limit) const {
+  std::lock_guard lock{mutex_};
+  std::vector<std::pair<Pending, TimePoint>> resets;
+  for (const auto& [id, deliveries] : resets_) {
+    if (resets.size() == limit) break;
+    const auto parked = parked_.find(id);
+    resets.push_back(
+        {{id, deliveries}, parked == parked_.end() ? TimePoint::max() : parked->second.due});
+  }
+  return resets;
+}
+
+void Ledger::reset_undone(StreamId id, bool ours) {
+  std::lock_guard lock{mutex_};
+  resets_.erase(id);
+  if (!ours) forget_parked_locked(id);
 }
 
 AckBatch Ledger::take_acks(std::size_t limit) {
@@ -98,10 +135,21 @@ void Ledger::settle(const AckBatch& acks, bool acknowledged) {
   changed_.notify_all();
 }
 
-void Ledger::wait_until_gone(const Ticket& ticket, Milliseconds patience) const {
+void Ledger::wait_while_running(const Ticket& ticket, Milliseconds patience) const {
   std::unique_lock lock{mutex_};
-  changed_.wait_for(lock, patience,
-                    [&] { return ticket.making != making_ || !held_.contains(ticket.id); });
+  changed_.wait_for(lock, patience, [&] {
+    const auto held = held_.find(ticket.id);
+    return ticket.making != making_ || held == held_.end() || held->second.state != State::kRunning;
+  });
+}
+
+void Ledger::wait_until_acknowledged(Milliseconds patience) const {
+  std::unique_lock lock{mutex_};
+  changed_.wait_for(lock, patience, [this] {
+    return std::none_of(held_.begin(), held_.end(), [](const auto& held) {
+      return held.second.state == State::kDone || held.second.state == State::kAcking;
+    });
+  });
 }
 
 std::optional<TimePoint> Ledger::acks_due_at() const {

@@ -2,6 +2,7 @@
 
 #include "core/clock.hpp"
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
@@ -9,7 +10,8 @@
 
 namespace millrace::detail {
 
-/// Where a read that waits on the server can be found, so that a stop can end it.
+/// Where a read that waits on the server can be found, so that a stop can end it, or a retry that
+/// is due before.
 ///
 /// Invariant: once close() has returned, no visit is allowed. So whoever closes the gate and then
 /// finds nobody inside knows that no read is outstanding, and none will be.
@@ -25,6 +27,11 @@ class ReadGate {
     Visit& operator=(const Visit&) = delete;
     ~Visit() {
       if (is_allowed_) gate_.leave();
+    }
+
+    /// By then the read has ended by itself. Until this is called: never.
+    void ends_at(TimePoint time) {
+      if (is_allowed_) gate_.ends_at(time);
     }
 
     /// False: a stop has come, do not read.
@@ -51,6 +58,17 @@ class ReadGate {
     return inside_;
   }
 
+  /// Who is inside, if that read may last beyond `time`.
+  std::optional<std::uint64_t> inside_beyond(TimePoint time) const {
+    std::lock_guard lock{mutex_};
+    if (!inside_ || ends_at_ <= time) return std::nullopt;
+    return inside_->client_id;
+  }
+
+  /// The user may not end reads: none is to wait for longer than it may be late.
+  void cannot_be_ended() noexcept { endable_.store(false, std::memory_order_relaxed); }
+  bool is_endable() const noexcept { return endable_.load(std::memory_order_relaxed); }
+
   /// True as soon as nobody is inside; false if that took longer than `wait`.
   bool wait_until_left(Milliseconds wait) {
     std::unique_lock lock{mutex_};
@@ -62,7 +80,13 @@ class ReadGate {
     std::lock_guard lock{mutex_};
     if (closed_) return false;
     inside_ = read;
+    ends_at_ = TimePoint::max();
     return true;
+  }
+
+  void ends_at(TimePoint time) {
+    std::lock_guard lock{mutex_};
+    ends_at_ = time;
   }
 
   void leave() {
@@ -74,7 +98,9 @@ class ReadGate {
   mutable std::mutex mutex_;
   std::condition_variable left_;
   std::optional<Outstanding> inside_;
+  TimePoint ends_at_{};
   bool closed_ = false;
+  std::atomic<bool> endable_{true};
 };
 
 }  // namespace millrace::detail

@@ -20,10 +20,6 @@ namespace {
 /// A group that was made again so long ago was made well.
 constexpr Milliseconds kCalm{1'000};
 
-/// A read does not wait for longer while others handle, or the keeper parks what has just failed:
-/// it is to be retried on time.
-constexpr Milliseconds kBlockWhileHandling{500};
-
 }  // namespace
 
 Reader::Reader(const Shared& shared, Handling& handling, std::function<void(TimePoint)> due,
@@ -59,6 +55,8 @@ void Reader::step() {
   if (group_is_missing_) remake_group();
   work_off();
   if (stop_.stop_requested() || wait_while_paused()) return;
+  const auto run = [this](auto&&... args) { return eval(args...); };
+  undo_resets(shared_, run);  // before they are looked for with the count of before
   if (stuck_) step_past_stuck();
   if (must_recover_.load()) recover();
   retry_due();
@@ -229,7 +227,7 @@ void Reader::reap_if_due() {
   const auto run = [this](auto&&... args) { return eval(args...); };
   const std::size_t room = shared_.ledger.room();
   if (room == 0) return;
-  const auto held = shared_.ledger.held_ids(scripts::kMostHeldIds);
+  const auto held = shared_.ledger.ids_with_payload(scripts::kMostHeldIds);
   scripts::Taken taken;
   try {
     taken = in_page([&](std::size_t count) {
@@ -268,13 +266,14 @@ void Reader::read() {
   renew_old_token();  // scripts ask for themselves whether the name is still ours
   Acknowledging acks{shared_, kMostAcks};
   const TimePoint sent_at = shared_.clock.now();
-  EntryBatch entries = read_new(acks, room, time_to_block());
+  EntryBatch entries = read_new(acks, room);
   well();
   const std::size_t came = entries.size();
   const std::size_t held = hold_new(shared_, std::move(entries), sent_at);
   // What was held when it came again may be let go of at this moment: then nobody would hold it.
   if (held < came) must_recover_ = true;
   if (stop_.stop_requested()) due_(sent_at);  // the keeper gives it back
+  undo_resets(shared_, [this](auto&&... args) { return eval(args...); });
   work_off();
   if (acks.error()) acks.error()->raise();
 }
@@ -283,14 +282,18 @@ Milliseconds Reader::time_to_block() const {
   if (probing_ || sweeping_) return Milliseconds{0};
   const TimePoint now = shared_.clock.now();
   Milliseconds block = config_.block;
-  if (!shared_.ledger.is_idle()) block = std::min(block, kBlockWhileHandling);
+  // While others handle, or the keeper parks what has just failed, it is to be retried on time.
+  const bool can_be_ended = connection_->client_id() != 0 && shared_.gate.is_endable();
+  if (!can_be_ended || !shared_.ledger.is_idle()) block = std::min(block, kLateRetry);
   return std::min(block, left_until(shared_.ledger.next_retry(now), now));
 }
 
-EntryBatch Reader::read_new(Acknowledging& acks, std::size_t room, Milliseconds block) {
-  const ReadGate::Visit visit{shared_.gate, connection_->client_id(), shared_.clock.now()};
+EntryBatch Reader::read_new(Acknowledging& acks, std::size_t room) {
+  ReadGate::Visit visit{shared_.gate, connection_->client_id(), shared_.clock.now()};
   if (!visit.is_allowed()) return {};
-  const ReadOptions options{.count = room, .block = block};
+  // Asked for from inside: who makes a retry from now on finds the read, and has it ended.
+  const ReadOptions options{.count = room, .block = time_to_block()};
+  visit.ends_at(after(shared_.clock.now(), options.block));
   Reply reply;
   // A server may start the block time anew when a peer wins the entry that woke it: hence twice.
   const PipelineResult result = connection_->pipeline(

@@ -64,7 +64,7 @@ class Reader {
   void reaping_refused(const Error& error);
   void take_in(scripts::Taken&& taken, TimePoint sent_at, std::span<const StreamId> held = {});
   void read();
-  EntryBatch read_new(Acknowledging& acks, std::size_t room, Milliseconds block);
+  EntryBatch read_new(Acknowledging& acks, std::size_t room);
   Milliseconds time_to_block() const;
   scripts::Taken in_page(FunctionRef<scripts::Taken(std::size_t)> ask);
   scripts::Taken retake(std::span<const Pending> pending);

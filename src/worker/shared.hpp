@@ -13,6 +13,9 @@
 
 namespace millrace::detail {
 
+/// So late may a retry be: a read does not wait for longer beyond it.
+inline constexpr Milliseconds kLateRetry{500};
+
 /// What the threads of one worker share.
 struct Shared {
   const WorkerConfig& config;

@@ -312,7 +312,7 @@ void Worker::reap_page(ReapReport& report, StreamId& cursor) {
   const auto run = [this](auto&&... args) { return shared_.pool.eval(args...); };
   settle_without_keeper();  // what failed in an earlier page
   const TimePoint sent_at = clock_.now();
-  const auto held = ledger_.held_ids(scripts::kMostHeldIds);
+  const auto held = ledger_.ids_with_payload(scripts::kMostHeldIds);
   auto taken = take_page(cursor, held);
   cursor = taken.next_cursor;
   report.deleted_ids.insert(report.deleted_ids.end(), taken.deleted_ids.begin(),
@@ -322,6 +322,8 @@ void Worker::reap_page(ReapReport& report, StreamId& cursor) {
   report.claimed += tickets.size();
 
   AckBatch done;
+  const auto send = [&] { acknowledge(report, done); };
+  Handling::Acks acks{done, send};
   std::vector<Work> works;
   auto next = tickets.begin();
   try {
@@ -335,20 +337,30 @@ void Worker::reap_page(ReapReport& report, StreamId& cursor) {
         ++next;
         if (work) works.push_back(std::move(*work));
       }
-      if (!works.empty()) handling_.handle(works, run, &done);
+      if (!works.empty()) handling_.handle(works, run, &acks);
     }
+    give_back(ledger_.withdraw(tickets));
   } catch (...) {
     ledger_.settle(done, false);
     keeper_.wake(clock_.now());
     for (; next != tickets.end(); ++next) ledger_.drop(*next);
     throw;
   }
-  // Whichever of the two fails, the ledger hears of the other's entries.
-  Acknowledging acks{shared_, std::move(done)};
-  give_back(ledger_.withdraw(tickets));
-  acks.send([this](auto&&... args) { return shared_.pool.pipeline(args...); });
-  report.processed += acks.acknowledged();
+  acknowledge(report, done);
   settle_without_keeper();
+}
+
+void Worker::acknowledge(ReapReport& report, AckBatch& done) {
+  const auto pipeline = [this](auto&&... args) { return shared_.pool.pipeline(args...); };
+  Acknowledging acks{shared_, std::exchange(done, {})};
+  acks.send(pipeline);
+  report.processed += acks.acknowledged();
+  if (!has_keeper()) Acknowledging{shared_, kMostAcks}.send(pipeline);
+}
+
+bool Worker::has_keeper() {
+  std::lock_guard lock{lifecycle_};
+  return started_ && !ended_;
 }
 
 scripts::Taken Worker::take_page(StreamId cursor, std::span<const StreamId> held) {
@@ -371,10 +383,7 @@ void Worker::note_reaped() {
 }
 
 void Worker::settle_without_keeper() {
-  {
-    std::lock_guard lock{lifecycle_};
-    if (started_ && !ended_) return;
-  }
+  if (has_keeper()) return;
   const auto pipeline = [this](auto&&... args) { return shared_.pool.pipeline(args...); };
   Acknowledging{shared_, kMostAcks}.send(pipeline);
   const auto eval = [this](auto&&... args) { return shared_.pool.eval(args...); };

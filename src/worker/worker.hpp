@@ -92,6 +92,8 @@ class Worker {
   void join();
   void reap_page(ReapReport& report, StreamId& cursor);
   scripts::Taken take_page(StreamId cursor, std::span<const StreamId> held);
+  void acknowledge(ReapReport& report, AckBatch& done);
+  bool has_keeper();
   void note_reaped();
   void settle_without_keeper();
   void give_back(const std::vector<Work>& unstarted);

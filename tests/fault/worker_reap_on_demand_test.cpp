@@ -1,5 +1,5 @@
+#include "reap_on_demand_test.hpp"
 #include "support/proxy.hpp"
-#include "worker_test.hpp"
 
 #include <future>
 #include <thread>
@@ -8,28 +8,7 @@
 namespace millrace::test {
 namespace {
 
-class WorkerReapOnDemand : public WorkerTest {
- protected:
-  WorkerOptions on_demand() {
-    WorkerOptions on_demand = options();
-    on_demand.min_idle = 1h;
-    on_demand.block = 50ms;
-    on_demand.reap_every = 0ms;
-    return on_demand;
-  }
-
-  void make_idle(const Ids& ids, std::string_view owner = "bob") {
-    for (const StreamId id : ids) {
-      raw()("XCLAIM", "s", "g", owner, 0, id, "IDLE", 7'200'000, "JUSTID");
-    }
-  }
-  Ids left_by_bob(std::size_t count) {
-    const Ids ids = append_ids(count);
-    orphan("bob", count);
-    make_idle(ids);
-    return ids;
-  }
-};
+using WorkerReapOnDemand = ReapOnDemandTest;
 
 TEST_F(WorkerReapOnDemand, WorksWithoutAStart) {
   const Ids ids = left_by_bob(40);
@@ -71,16 +50,20 @@ TEST_F(WorkerReapOnDemand, DoesNotWaitForARetryThatNobodyMakes) {
   left_by_bob(3);
   WorkerOptions options = on_demand();
   options.key = [](const Entry&) { return std::string{"one"}; };
+  options.retry_backoff = 10ms;
   Journal journal;
   ConsumerWorker worker{stream(), options, journal.handler([](const Delivery& delivery) {
                           return delivery.attempt == 2 ? Verdict::retry() : Verdict::ack();
                         })};
   const ReapReport report = worker.reap_idle_pending();
+  const auto reaped_at = std::chrono::steady_clock::now();
   EXPECT_EQ(report.claimed, 3U);
   EXPECT_EQ(report.processed, 0U);
   EXPECT_EQ(journal.ids(), (Ids{{1, 0}})) << "the others are behind it";
   EXPECT_EQ(worker.stats().in_flight, 0U) << "all of them are the group's again";
   EXPECT_EQ(pending(), 3);
+  // A retry that is not due is left alone.
+  EXPECT_TRUE(wait_until([&] { return std::chrono::steady_clock::now() > reaped_at + 20ms; }));
   make_idle({{1, 0}, {2, 0}, {3, 0}}, "alice");
   EXPECT_EQ(worker.reap_idle_pending().claimed, 3U);
   EXPECT_EQ(journal.calls_for({1, 0}).back().attempt, 3U);

@@ -60,6 +60,34 @@ TEST_F(HandlingDeferTest, IsAFailureWhereItIsFinishedAsOne) {
   EXPECT_EQ(parts_.ledger.size(), 2U) << "the two that are to be settled";
 }
 
+TEST_F(HandlingDeferTest, LetsNobodyInBeforeALastStartHasEndedAndIsAcknowledged) {
+  auto handling = deferring();
+  std::atomic<bool> is_acknowledged{false};
+  std::thread other{[&] {
+    ASSERT_TRUE(test::wait_until([&] { return parts_.ledger.room() == 15; })) << "it has deferred";
+    std::thread neighbour{[&] {
+      const Company::Pass pass{parts_.company, Company::Pass::Wish::kAny};
+      EXPECT_TRUE(is_acknowledged);
+    }};
+    completion_.ack();
+    EXPECT_TRUE(test::wait_until([&] { return parts_.ledger.acks_due_at().has_value(); }));
+    is_acknowledged = true;
+    parts_.ledger.settle(parts_.ledger.take_acks(1), true);
+    neighbour.join();
+  }};
+  EXPECT_EQ(handle(handling, taken_over(4)), Result::kDeferred);
+  EXPECT_TRUE(is_acknowledged);
+  other.join();
+}
+
+TEST_F(HandlingDeferTest, IsNotWaitedForByALastStartForLong) {
+  auto handling = deferring();
+  EXPECT_EQ(handle(handling, taken_over(4)), Result::kDeferred);
+  EXPECT_TRUE(is_running()) << "whoever ends it may wait for others";
+  const Company::Pass pass{parts_.company, Company::Pass::Wish::kAlone};
+  EXPECT_TRUE(pass.is_inside());
+}
+
 TEST_F(HandlingDeferTest, CountsTheFirstEndOnly) {
   auto handling = deferring();
   handle(handling, fresh());

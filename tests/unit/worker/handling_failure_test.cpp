@@ -1,3 +1,4 @@
+#include "support/entries.hpp"
 #include "support/sleeping.hpp"
 #include "support/wait_until.hpp"
 #include "unit/worker/handling_fixture.hpp"
@@ -16,6 +17,7 @@ namespace millrace::detail {
 namespace {
 
 using namespace std::chrono_literals;
+using test::Ids;
 
 class HandlingFailureTest : public HandlingTest {
  protected:
@@ -232,6 +234,54 @@ TEST_F(HandlingFailureTest, LetsNobodyInBeforeALastStartIsAcknowledged) {
   EXPECT_EQ(handle(handling, taken_over(4)), Result::kSucceeded);
   EXPECT_TRUE(neighbour->is_inside());
   keeper.join();
+}
+
+TEST_F(HandlingFailureTest, HasItsNeighboursAcknowledgedBeforeALastStart) {
+  auto handling = this->handling([&](const Delivery& delivery) {
+    if (delivery.attempt == 5) {
+      EXPECT_FALSE(parts_.ledger.holds({2, 0})) << "if this call ends the process, it was in vain";
+    }
+    return Verdict::ack();
+  });
+  handle(handling, fresh({2, 0}));
+  std::thread keeper{[&] {
+    for (const bool acknowledged : {false, true}) {
+      ASSERT_TRUE(test::wait_until([&] { return parts_.ledger.acks_due_at().has_value(); }));
+      parts_.ledger.settle(parts_.ledger.take_acks(1), acknowledged);
+    }
+    ASSERT_TRUE(test::wait_until([&] { return parts_.ledger.acks_due_at().has_value(); }));
+    parts_.ledger.settle(parts_.ledger.take_acks(1), true);
+  }};
+  EXPECT_EQ(handle(handling, taken_over(4)), Result::kSucceeded);
+  keeper.join();
+}
+
+TEST_F(HandlingFailureTest, HasWhoAcknowledgesItselfDoSoBeforeAndAfterALastStart) {
+  auto handling = this->handling();
+  AckBatch done;
+  std::vector<Ids> sent;
+  const auto send = [&] {
+    sent.push_back(done.ids);
+    parts_.ledger.settle(std::exchange(done, {}), true);
+  };
+  Handling::Acks acks{done, send};
+  handle(handling, taken_over(3, {2, 0}), &acks);
+  EXPECT_TRUE(sent.empty()) << "it was not the last one";
+  handle(handling, taken_over(4, {1, 0}), &acks);
+  EXPECT_EQ(sent, (std::vector<Ids>{{{2, 0}}, {{1, 0}}}));
+}
+
+TEST_F(HandlingFailureTest, KeepsTheResultOfALastStartThatCannotBeAcknowledged) {
+  auto handling = this->handling();
+  AckBatch done;
+  const auto send = [&] {
+    if (!done.ids.empty()) throw IoError{"the connection is lost"};
+  };
+  Handling::Acks acks{done, send};
+  const std::vector<Work> works{taken_over(4, {1, 0}), fresh({2, 0})};
+  EXPECT_THROW(handling.handle(works, eval_, &acks), IoError);
+  EXPECT_TRUE(parts_.ledger.holds({1, 0})) << "it has succeeded";
+  EXPECT_FALSE(parts_.ledger.holds({2, 0})) << "it was not started";
 }
 
 TEST_F(HandlingFailureTest, MakesOtherStartsInCompany) {

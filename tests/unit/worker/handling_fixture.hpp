@@ -50,7 +50,7 @@ class HandlingTest : public ::testing::Test {
     return running(parts_.ledger, work);
   }
 
-  Result handle(Handling& handling, const Work& work, AckBatch* acks = nullptr) {
+  Result handle(Handling& handling, const Work& work, Handling::Acks* acks = nullptr) {
     return handling.handle({&work, 1}, eval_, acks).front();
   }
 

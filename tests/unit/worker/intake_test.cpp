@@ -220,6 +220,123 @@ TEST_F(IntakeTest, HasNoLettersWrittenWhereThereAreNone) {
   EXPECT_EQ(parts_.counters.trimmed, 1U);
 }
 
+class IntakeFetchTest : public IntakeTest {
+ protected:
+  /// Without a payload, and running.
+  Work shed(StreamId id, std::size_t lane) {
+    Work head = work_of({id.ms, 0}, {});
+    Work behind = work_of(id, {});
+    head.lane = behind.lane = lane;
+    head = running(parts_.ledger, head);
+    parts_.ledger.rest(head.ticket, TimePoint::max(), {});
+    EXPECT_TRUE(parts_.ledger.hold(behind));
+    parts_.ledger.drop(head.ticket);
+    const auto works = started();
+    EXPECT_EQ(works.size(), 1U);
+    return works.front();
+  }
+  void fetch(std::vector<Work>& works) {
+    std::vector<Work*> all;
+    for (Work& work : works) all.push_back(&work);
+    fetch_again(parts_.shared, eval_, all);
+  }
+
+  std::string retaken_;
+  std::string found_;  // of hold.lua
+  ScriptedEval eval_{[this](const std::string& script, const Words&) {
+    return script == "retake" ? retaken_ : found_;
+  }};
+};
+
+TEST_F(IntakeFetchTest, BringsPayloadsBackWithTheirLeases) {
+  std::vector<Work> works{shed({1, 1}, 1), shed({2, 1}, 2)};
+  ASSERT_TRUE(works[0].shed);
+  parts_.clock.advance(20s);
+  retaken_ =
+      "*5\r\n$3\r\n0-0\r\n*2\r\n*2\r\n$3\r\n1-1\r\n*2\r\n$1\r\nf\r\n$1\r\na\r\n"
+      "*2\r\n$3\r\n2-1\r\n*2\r\n$1\r\nf\r\n$1\r\nb\r\n*0\r\n*2\r\n:1\r\n:1\r\n*0\r\n";
+  fetch(works);
+  EXPECT_EQ(eval_.args, (std::vector<Words>{{"g", "alice", "me", "", "1-1", "1", "2-1", "1"}}));
+  for (const Work& work : works) {
+    EXPECT_FALSE(work.shed);
+    EXPECT_FALSE(work.reclaimed) << "it had no start";
+    EXPECT_EQ(work.leased_at, parts_.clock.now());
+  }
+  EXPECT_EQ(works[1].entry.at("f"), "b");
+  parts_.ledger.put_back(works[1].ticket);
+  EXPECT_EQ(started().at(0).entry.at("f"), "b") << "the ledger has it too";
+}
+
+TEST_F(IntakeFetchTest, LosesNothingThatHasLeftTheStream) {
+  std::vector<Work> works{shed({1, 1}, 1), shed({2, 1}, 2), shed({3, 1}, 3)};
+  // The first one has its letter, the second one was pending no more, the third one is a peer's.
+  retaken_ = "*5\r\n$3\r\n0-0\r\n*0\r\n*1\r\n$3\r\n1-1\r\n*0\r\n*0\r\n";
+  found_ = "*1\r\n*2\r\n:2\r\n:0\r\n";
+  fetch(works);
+  for (const Work& work : works) EXPECT_TRUE(work.shed);
+  EXPECT_EQ(parts_.counters.dead_lettered, 1U);
+  EXPECT_EQ(parts_.counters.leases_lost, 1U);
+  const auto settlements = parts_.ledger.take_settlements(10);
+  ASSERT_EQ(settlements.size(), 1U);
+  EXPECT_EQ(settlements[0].work.ticket.id, (StreamId{2, 1}));
+  EXPECT_EQ(settlements[0].kind, Settlement::Kind::kBury);
+  EXPECT_TRUE(settlements[0].work.entry.deleted());
+  EXPECT_EQ(settlements[0].reason, "trimmed: deleted from the stream while it was held");
+  EXPECT_FALSE(parts_.ledger.holds({1, 1}));
+  EXPECT_TRUE(parts_.ledger.holds({2, 1}));
+  EXPECT_FALSE(parts_.ledger.holds({3, 1}));
+}
+
+TEST_F(IntakeFetchTest, DropsWhatHasLeftTheStreamWhereThereAreNoLetters) {
+  parts_.config.letters.enabled = false;
+  std::vector<Work> works{shed({1, 1}, 1)};
+  retaken_ = "*5\r\n$3\r\n0-0\r\n*0\r\n*0\r\n*0\r\n*0\r\n";
+  found_ = "*1\r\n*1\r\n:2\r\n";
+  fetch(works);
+  EXPECT_EQ(parts_.ledger.size(), 0U);
+  EXPECT_EQ(parts_.ledger.settlements(), 0U);
+}
+
+TEST_F(IntakeFetchTest, QueuesAgainWhatIsOursAfterAll) {
+  std::vector<Work> works{shed({1, 1}, 1)};
+  retaken_ = "*5\r\n$3\r\n0-0\r\n*0\r\n*0\r\n*0\r\n*0\r\n";
+  found_ = "*1\r\n*1\r\n:1\r\n";
+  fetch(works);
+  EXPECT_EQ(started_ids(), (Ids{{1, 1}}));
+}
+
+TEST_F(IntakeFetchTest, IsNotTriedWhereTheServerHasPutItAsideAlready) {
+  Work head = work_of({1, 0}, {});
+  head.lane = 7;
+  head = running(parts_.ledger, head);
+  parts_.ledger.rest(head.ticket, TimePoint::max(), {});
+  Work behind = work_of({2, 0}, {});
+  behind.lane = 7;
+  ASSERT_TRUE(parts_.ledger.hold(behind));
+  // The reaper told the server of what has its payload here: of 1-0.
+  const StreamId held{1, 0};
+  hold_taken(parts_.shared, taken({}, {}, {{1, 0}, {2, 0}}), {}, {&held, 1});
+  EXPECT_TRUE(parts_.ledger.holds({1, 0}));
+  EXPECT_FALSE(parts_.ledger.holds({2, 0}));
+  EXPECT_EQ(parts_.counters.dead_lettered, 1U);
+}
+
+TEST_F(IntakeFetchTest, PutsRightWhatAReadHasReset) {
+  Work parked = running(parts_.ledger, detail::taken_over({1, 0}, 3, parts_.clock.now()));
+  parts_.ledger.fail(
+      {.kind = Settlement::Kind::kPark, .work = parked, .due = parts_.clock.now() + 10s});
+  parts_.ledger.settled(parts_.ledger.take_settlements(1).front(), true);
+  EXPECT_EQ(hold_new(parts_.shared, batch({{1, 0}}), parts_.clock.now()), 0U);
+  found_ = "*1\r\n*2\r\n:1\r\n:1\r\n";
+  undo_resets(parts_.shared, eval_);
+  EXPECT_EQ(eval_.args, (std::vector<Words>{{"g", "alice", "me", "", "1-0", "1", "3", "20000",
+                                             "1-0", "3", "3", "20000"}}))
+      << "the second one if the reply to the first one was lost";
+  undo_resets(parts_.shared, eval_);
+  EXPECT_EQ(eval_.args.size(), 1U) << "there is nothing more to be put right";
+  EXPECT_EQ(parts_.ledger.parked().size(), 1U);
+}
+
 TEST_F(IntakeTest, GivesBackWhatWasNotStartedWithTheCountOfItsStarts) {
   hold_new(parts_.shared, batch({{1, 0}}), {});
   hold_taken(parts_.shared, taken({{2, 0}}, {3}), {});

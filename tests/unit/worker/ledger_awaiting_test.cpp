@@ -27,6 +27,18 @@ TEST_F(LedgerAwaitingTest, WaitForAHeadThatRecoveryIsToFind) {
   EXPECT_EQ(started(), (Ids{{2, 0}}));
 }
 
+TEST_F(LedgerAwaitingTest, CountTheFirstStartOfAHeadThatHadNoneOnce) {
+  const auto comes_back = [this](const Work& head, std::uint64_t deliveries) {
+    ledger_.await_recovery(head.ticket);
+    Work work = taken_over(head.ticket.id, deliveries, clock_.now());
+    EXPECT_TRUE(ledger_.hold(work));
+    return work.start_counted;
+  };
+  EXPECT_TRUE(comes_back(running({1, 0}, 7), 1)) << "it was delivered, and that is all";
+  EXPECT_FALSE(comes_back(running({2, 0}, 8), 2)) << "a peer has started it";
+  EXPECT_FALSE(comes_back(detail::running(ledger_, taken_over({3, 0}, 1, {})), 1));
+}
+
 TEST_F(LedgerAwaitingTest, GoOnOnceARecoveryHasNotFoundTheirHead) {
   const Ticket head = running({1, 0}, 7).ticket;
   queued({2, 0}, 7);

@@ -28,6 +28,16 @@ class LedgerSettlingTest : public LedgerTest {
     return ids;
   }
 
+  /// As recovery, the reaper, or a retry that is due takes an entry.
+  Work taken(StreamId id, std::uint64_t deliveries) const {
+    Work work = taken_over(id, deliveries, clock_.now());
+    work.waits_since = clock_.now();
+    return work;
+  }
+  bool can_be_taken(StreamId id, std::uint64_t deliveries) {
+    Work work = taken(id, deliveries);
+    return ledger_.hold(work);
+  }
   static constexpr WallTime kFailed{1'000s};
 };
 
@@ -87,7 +97,7 @@ TEST_F(LedgerSettlingTest, GivesRetriesThatAreDueFirstComeFirstAndNotTooMany) {
 TEST_F(LedgerSettlingTest, ForgetsAParkedEntryThatIsHeldOrTrimmedOrAPeers) {
   for (std::uint64_t i = 1; i <= 3; ++i) parked(running({i, 0}), 1s);
   clock_.advance(1s);
-  EXPECT_TRUE(can_be_held({1, 0}));
+  EXPECT_TRUE(can_be_taken({1, 0}, 1));
   ledger_.forget_parked({2, 0});
   ledger_.forget_parked({2, 0});
   ledger_.note_trimmed(Ids{{3, 0}});
@@ -97,10 +107,60 @@ TEST_F(LedgerSettlingTest, ForgetsAParkedEntryThatIsHeldOrTrimmedOrAPeers) {
   EXPECT_TRUE(is_orphan({2, 0}));
 }
 
+TEST_F(LedgerSettlingTest, LeavesAParkedEntryParkedUntilItIsDueHoweverItComesBack) {
+  parked(detail::running(ledger_, taken({1, 0}, 3)), 10s);
+  EXPECT_FALSE(can_be_taken({1, 0}, 3));
+  EXPECT_TRUE(ledger_.resets(10).empty()) << "whoever takes it over keeps its count";
+  EXPECT_FALSE(can_be_held({1, 0})) << "a read of new entries brings it, counted as the first time";
+  EXPECT_EQ(ledger_.size(), 0U);
+  EXPECT_TRUE(started().empty());
+  ASSERT_EQ(ledger_.resets(10).size(), 1U);
+  const auto [entry, due_at] = ledger_.resets(10).front();
+  EXPECT_EQ(entry.id, (StreamId{1, 0}));
+  EXPECT_EQ(entry.deliveries, 3U) << "what the server is to have again";
+  EXPECT_EQ(due_at, clock_.now() + 10s);
+  EXPECT_TRUE(ledger_.parked().empty()) << "nobody parks it again with that count before";
+  ledger_.reset_undone({1, 0}, true);
+  EXPECT_TRUE(ledger_.resets(10).empty());
+  EXPECT_EQ(ledger_.parked().size(), 1U);
+
+  clock_.advance(10s);
+  EXPECT_FALSE(can_be_held({1, 0})) << "it is taken by its id, with its count";
+  EXPECT_EQ(ledger_.due_retries(clock_.now(), 10).front().deliveries, 3U);
+  EXPECT_TRUE(can_be_taken({1, 0}, 3));
+}
+
+TEST_F(LedgerSettlingTest, HoldsAParkedEntryThatHasBeenAPeersMeanwhile) {
+  parked(detail::running(ledger_, taken({1, 0}, 3)), 10s);
+  EXPECT_TRUE(can_be_taken({1, 0}, 4));
+  parked(running({2, 0}), 10s);
+  EXPECT_FALSE(can_be_held({2, 0}));
+  ledger_.reset_undone({2, 0}, false);
+  EXPECT_TRUE(is_orphan({2, 0}));
+}
+
+TEST_F(LedgerSettlingTest, TakesACountThatAReadHasResetForNoLossOfALease) {
+  const Work work = detail::running(ledger_, taken({1, 0}, 3));
+  EXPECT_FALSE(can_be_held({1, 0}));
+  ASSERT_EQ(ledger_.resets(10).size(), 1U);
+  EXPECT_EQ(ledger_.resets(10).front().second, TimePoint::max()) << "it is not parked";
+  EXPECT_FALSE(ledger_.lost(work.ticket, 3));
+  fail(work, Settlement::Kind::kPark);
+  ledger_.settled(ledger_.take_settlements(1).front(), false);
+  EXPECT_EQ(ledger_.settlements(), 1U) << "it is asked for again";
+  ledger_.reset_undone({1, 0}, true);
+  EXPECT_TRUE(ledger_.lost(work.ticket, 3));
+
+  queued({2, 0});
+  EXPECT_FALSE(can_be_held({2, 0}));
+  EXPECT_TRUE(ledger_.resets(10).empty()) << "its count is 1 as before";
+}
+
 TEST_F(LedgerSettlingTest, RemembersWhenAnEntryFailedForTheFirstTime) {
   fail(running({1, 0}), Settlement::Kind::kPark);
   ledger_.settled(ledger_.take_settlements(1).front(), true);
-  Work again = entry({1, 0});
+  clock_.advance(10s);
+  Work again = taken({1, 0}, 1);
   ASSERT_TRUE(ledger_.reserve(again));
   EXPECT_EQ(again.first_failed, kFailed);
   ledger_.start(again.ticket, {});

@@ -23,6 +23,22 @@ TEST(ReadGate, KnowsWhoIsInside) {
   EXPECT_EQ(gate.inside().has_value(), false);
 }
 
+TEST(ReadGate, KnowsWhetherTheReadMayLast) {
+  ReadGate gate;
+  const TimePoint now{10s};
+  EXPECT_EQ(gate.inside_beyond(now), std::nullopt);
+  {
+    ReadGate::Visit visit{gate, 42};
+    EXPECT_EQ(gate.inside_beyond(now), 42U) << "it has not said yet when it ends";
+    visit.ends_at(now);
+    EXPECT_EQ(gate.inside_beyond(now), std::nullopt);
+    EXPECT_EQ(gate.inside_beyond(now - 1ms), 42U);
+  }
+  EXPECT_EQ(gate.inside_beyond({}), std::nullopt);
+  const ReadGate::Visit next{gate, 43};
+  EXPECT_EQ(gate.inside_beyond(now), 43U) << "nothing is left of the one before";
+}
+
 TEST(ReadGate, LetsNobodyInOnceItIsClosed) {
   ReadGate gate;
   gate.close();
