@@ -1,3 +1,4 @@
+#include "support/proxy.hpp"
 #include "worker_test.hpp"
 
 #include <future>
@@ -91,6 +92,27 @@ TEST_F(WorkerKeptLease, IsThatOfADeferredCall) {
   EXPECT_TRUE(nothing_is_pending());
   EXPECT_EQ(worker.stats().leases_lost, 0U);
   EXPECT_EQ(journal.size(), 1U);
+}
+
+TEST_F(WorkerKeptLease, IsThatOfARunningCallThoughWhatIsTakenOverIsLongInComing) {
+  append_ids(1);
+  Proxy proxy{server()};
+  WorkerOptions options = often();
+  options.concurrency = 2;
+  ConnectionOptions unhurried = proxy.options();
+  unhurried.command_timeout = 1min;
+  Gate gate;
+  ConsumerWorker worker{stream(unhurried), options, [&](const Delivery&) { gate.pass(); }};
+  worker.start();
+  ASSERT_TRUE(gate.wait_for_arrivals(1));
+  // What asks for a page says where it begins.
+  proxy.delay_reply_to("\r\n$4\r\n2000\r\n$3\r\n0-0\r\n", 4 * kMinIdle);
+  wait_beside_a_peer();
+  EXPECT_TRUE(proxy.has_lost());
+  EXPECT_EQ(owner({1, 0}), "alice");
+  gate.open();
+  EXPECT_TRUE(nothing_is_pending());
+  EXPECT_EQ(worker.stats().leases_lost, 0U);
 }
 
 TEST_F(WorkerKeptLease, IsThatOfACallWhichAStopAbandoned) {

@@ -59,6 +59,8 @@ TEST_F(WorkerLease, KeepsWhatIsQueuedToo) {
   ASSERT_TRUE(nothing_is_pending());
   EXPECT_EQ(journal.size(), 30U) << "each once";
   EXPECT_TRUE(journal.overlapping().empty());
+  EXPECT_EQ(worker.stats().leases_lost + peer.stats().leases_lost, 0U);
+  EXPECT_EQ(peer.stats().reclaimed, 0U);
 }
 
 TEST_F(WorkerLease, ThatAPeerHasTakenIsHeardOfAndAFailureChangesNothing) {

@@ -288,13 +288,11 @@ TEST_F(WorkerThatIsFrozen, HasItsSuccessAcknowledgedWhoeverHasTheEntry) {
   expect_two_calls();
 }
 
-class WorkerThatIsKilled : public WorkerProcess {};
-
-TEST_F(WorkerThatIsKilled, HasItsEntryHandledByAPeer) {
-  append_ids(1);
-  WorkerOptions options = this->options();
-  options.min_idle = 500ms;
-  {
+class WorkerThatIsKilled : public WorkerProcess {
+ protected:
+  /// Alice dies with her only entry in her hands.
+  void kill_in_a_handler(const WorkerOptions& options) {
+    append_ids(1);
     Process alice{[&] {
       ConsumerWorker worker{stream(), options, [&](const Delivery& delivery) {
                               tell(delivery);
@@ -307,6 +305,12 @@ TEST_F(WorkerThatIsKilled, HasItsEntryHandledByAPeer) {
     alice.kill();
     EXPECT_EQ(alice.wait(), SIGKILL);
   }
+};
+
+TEST_F(WorkerThatIsKilled, HasItsEntryHandledByAPeer) {
+  WorkerOptions options = this->options();
+  options.min_idle = 500ms;
+  kill_in_a_handler(options);
   Journal journal;
   options.consumer = "bob";
   ConsumerWorker bob{stream(), options, journal.handler()};
@@ -315,6 +319,25 @@ TEST_F(WorkerThatIsKilled, HasItsEntryHandledByAPeer) {
   ASSERT_EQ(journal.size(), 1U);
   EXPECT_EQ(journal.calls()[0].attempt, 2U);
   EXPECT_TRUE(journal.calls()[0].reclaimed);
+  EXPECT_TRUE(nothing_is_pending());
+}
+
+TEST_F(WorkerThatIsKilled, HasItsEntryHandledByItsSuccessorLongBeforeItIsIdle) {
+  WorkerOptions options = this->options();
+  options.min_idle = 1h;
+  options.lease_renew_every = 200ms;
+  kill_in_a_handler(options);
+  ASSERT_TRUE(wait_until([&] {
+    const RawReply now = raw()("TIME");
+    const RawReply renewed = raw()("HGET", "{s}:millrace:g", "at:alice");
+    return std::stoll(now[0].text) * 1000 + std::stoll(now[1].text) / 1000 >=
+           std::stoll(renewed.text) + 300;
+  })) << "its name is taken for its own for one and a half renewals";
+  Journal journal;
+  ConsumerWorker successor{stream(), options, journal.handler()};
+  successor.start();
+  ASSERT_TRUE(journal.wait_for(Ids{{1, 0}}));
+  EXPECT_EQ(journal.calls()[0].attempt, 2U);
   EXPECT_TRUE(nothing_is_pending());
 }
 

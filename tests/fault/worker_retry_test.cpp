@@ -1,6 +1,7 @@
 #include "support/proxy.hpp"
 #include "worker_test.hpp"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <stdexcept>
@@ -58,6 +59,26 @@ TEST_F(WorkerRetry, WaitsForAsLongAsItWasTold) {
   EXPECT_GE(starts[1] - starts[0], 690ms);
 }
 
+TEST_F(WorkerRetry, IsAtMostASecondLate) {
+  append_ids(1);
+  WorkerOptions options = patient();
+  options.block = 10min;
+  Clock::time_point due;
+  std::vector<Clock::duration> late;
+  Journal journal;
+  ConsumerWorker worker{stream(), options, journal.handler([&](const Delivery& delivery) {
+                          if (delivery.attempt > 1) late.push_back(Clock::now() - due);
+                          due = Clock::now() + 300ms;
+                          return delivery.attempt < 5 ? Verdict::retry_after(300ms)
+                                                      : Verdict::ack();
+                        })};
+  worker.start();
+  ASSERT_TRUE(journal.wait_for_calls(5));
+  worker.stop(kGenerous);
+  ASSERT_EQ(late.size(), 4U);
+  EXPECT_LT(*std::min_element(late.begin(), late.end()), 1s) << "a slow machine is not always slow";
+}
+
 TEST_F(WorkerRetry, HandlesOthersMeanwhile) {
   append_ids(3);
   Journal journal;
@@ -93,7 +114,6 @@ TEST_F(WorkerRetry, ThatIsDueLongAfterMinIdleIsNotHandledBefore) {
 TEST_F(WorkerRetry, IsFoundByAPeerWhenItIsDueAndTheWorkerIsGone) {
   append_ids(1);
   WorkerOptions options = patient();
-  options.min_idle = 500ms;
   options.block = 50ms;
   Journal journal;
   {

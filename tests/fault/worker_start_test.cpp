@@ -28,5 +28,20 @@ TEST_F(WorkerStart, ThatGetsNoThreadSaysSoAndIsTheEnd) {
 
 #endif
 
+TEST_F(WorkerStart, MakesItsGroupAlthoughTheServerIsOutOfMemory) {
+  const Ids ids = append_ids(3);
+  raw()("CONFIG", "SET", "maxmemory", 1);
+  ASSERT_EQ(raw()("XADD", "s", "9-0", "f", "v").text.substr(0, 3), "OOM");
+  Journal journal;
+  ConsumerWorker worker{stream(), options(), journal.handler()};
+  worker.start();
+  EXPECT_TRUE(journal.wait_for(ids)) << heard().text();
+  EXPECT_TRUE(nothing_is_pending());
+
+  raw()("XGROUP", "DESTROY", "s", "g");
+  EXPECT_TRUE(wait_until([&] { return !heard().recreated().empty(); })) << "nor does it later";
+  EXPECT_FALSE(heard().saw(WorkerState::kDegraded)) << heard().text();
+}
+
 }  // namespace
 }  // namespace millrace::test

@@ -89,6 +89,19 @@ class Proxy::Loop {
     change([&] { half_open_ = that; });
   }
 
+  std::string deliver() {
+    std::deque<Detained> detained;
+    change([&] { detained.swap(detained_); });
+    std::string answers;
+    for (const Detained& request : detained) {
+      std::array<char, 65536> bytes{};
+      if (!send_all(request.server.fd(), request.bytes)) continue;
+      const ssize_t n = ::recv(request.server.fd(), bytes.data(), bytes.size(), 0);
+      if (n > 0) answers.append(bytes.data(), static_cast<std::size_t>(n));
+    }
+    return answers;
+  }
+
   template <typename Look>
   auto look(Look&& at) const {
     const std::lock_guard lock{mutex_};
@@ -105,6 +118,12 @@ class Proxy::Loop {
   }
 
  private:
+  /// A request on its way, and the connection that it will come by.
+  struct Detained {
+    Socket server;
+    std::string bytes{};
+  };
+
   void run() {
     std::list<Pair> pairs;
     std::list<Socket> half_open;
@@ -232,6 +251,10 @@ class Proxy::Loop {
       case Act::Kind::kLoseRequest:
         pair.broken = true;
         break;
+      case Act::Kind::kDetainRequest:
+        detained_.push_back({std::move(pair.server), std::string{bytes}});
+        pair.broken = true;
+        break;
       case Act::Kind::kDropRequest:
         break;
       case Act::Kind::kAnswer:
@@ -320,6 +343,7 @@ class Proxy::Loop {
   milliseconds delay_{0};
   std::optional<std::size_t> limit_{};
   ProxyScript script_{};
+  std::deque<Detained> detained_{};
   std::size_t accepted_ = 0;
 
   std::thread thread_;  // last: it uses all of the above
@@ -345,6 +369,10 @@ void Proxy::drop_reply_to(const std::string& word, std::size_t nth) {
 void Proxy::drop_request(const std::string& word, std::size_t nth) {
   loop_->add({.kind = Act::Kind::kDropRequest, .word = word, .nth = nth});
 }
+void Proxy::detain_request(const std::string& word, std::size_t nth) {
+  loop_->add({.kind = Act::Kind::kDetainRequest, .word = word, .nth = nth});
+}
+std::string Proxy::deliver() { return loop_->deliver(); }
 void Proxy::delay_reply_to(const std::string& word, milliseconds delay, std::size_t nth) {
   loop_->add({.kind = Act::Kind::kDelayReply, .word = word, .nth = nth, .delay = delay});
 }

@@ -44,6 +44,12 @@ class Proxy {
   void drop_reply_to(const std::string& word, std::size_t nth = 1);
   void drop_request(const std::string& word, std::size_t nth = 1);
 
+  /// The connection breaks while the request is on its way, where it stays until deliver().
+  void detain_request(const std::string& word, std::size_t nth = 1);
+  /// Has all that was detained arrive, and says what the server answers. To the client it is too
+  /// late.
+  std::string deliver();
+
   /// The reply comes so much later.
   void delay_reply_to(const std::string& word, std::chrono::milliseconds delay,
                       std::size_t nth = 1);

@@ -19,6 +19,7 @@ struct Act {
     kTruncateReply,
     kDropReply,
     kDropRequest,
+    kDetainRequest,
     kDelayReply,
     kAnswer,
   };

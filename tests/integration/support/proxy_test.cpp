@@ -141,6 +141,16 @@ TEST_F(ProxyTest, DropsARequestAndKeepsTheConnection) {
   EXPECT_EQ(raw()("GET", "n"), "$-1");
 }
 
+TEST_F(ProxyTest, DeliversARequestLongAfterItsConnectionBroke) {
+  proxy().detain_request("INCR");
+  EXPECT_THROW(client()("INCR", "n"), std::runtime_error);
+  EXPECT_TRUE(proxy().has_lost());
+  EXPECT_EQ(raw()("GET", "n"), "$-1");
+  EXPECT_EQ(proxy().deliver(), ":1\r\n");
+  EXPECT_EQ(raw()("GET", "n"), "\"1\"");
+  EXPECT_EQ(proxy().deliver(), "") << "once";
+}
+
 TEST_F(ProxyTest, DelaysAReply) {
   proxy().delay_reply_to("GET", 100ms);
   const auto start = Clock::now();

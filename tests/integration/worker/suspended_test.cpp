@@ -1,4 +1,6 @@
 #include "fault/worker_test.hpp"
+#include "support/jumping_clock.hpp"
+#include "support/proxy.hpp"
 #include "worker/worker.hpp"
 
 #include <algorithm>
@@ -9,17 +11,6 @@
 
 namespace millrace::test {
 namespace {
-
-/// The machine's clock, which a test has jump as it does when the machine was suspended: waits
-/// have stood still meanwhile.
-class JumpingClock final : public detail::Clock {
- public:
-  detail::TimePoint now() const noexcept override { return system().now() + jumped_.load(); }
-  void jump(std::chrono::nanoseconds by) { jumped_ = jumped_.load() + by; }
-
- private:
-  std::atomic<std::chrono::nanoseconds> jumped_{std::chrono::nanoseconds{0}};
-};
 
 class SuspendedWorker : public WorkerTest {
  protected:
@@ -109,6 +100,29 @@ TEST_F(SuspendedWorker, SaysOnceAMinuteThatItsDestructorWaitsForAHandler) {
   gate.open();
   destroying.join();
   EXPECT_LE(said(), minutes);
+}
+
+TEST_F(SuspendedWorker, HasHadALeaseSinceItAskedForTheEntry) {
+  Proxy proxy{server()};
+  WorkerOptions waiting = patient();
+  waiting.block = 10s;
+  Journal journal;
+  detail::Worker worker{stream(proxy.options()), waiting, journal.handler(), clock_};
+  worker.start();
+  ASSERT_TRUE(blocked());
+
+  // The entry is on its way for half an hour, and is a peer's when it comes.
+  proxy.stall();
+  append_ids(1);
+  ASSERT_EQ(owner({1, 0}), "alice");
+  raw()("XCLAIM", "s", "g", "bob", 0, "1-0", "JUSTID");
+  clock_.jump(31min);
+  proxy.flow();
+  EXPECT_TRUE(wait_until([&] { return heard().leases_lost() == Ids{{1, 0}}; }));
+  EXPECT_TRUE(journal.wait_for(append_ids(1, 1)));
+  worker.stop(kGenerous);
+  EXPECT_EQ(journal.ids(), (Ids{{2, 0}}));
+  EXPECT_EQ(owner({1, 0}), "bob");
 }
 
 }  // namespace

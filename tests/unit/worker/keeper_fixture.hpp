@@ -1,5 +1,6 @@
 #pragma once
 
+#include "support/jumping_clock.hpp"
 #include "support/wait_until.hpp"
 #include "unit/worker/fakes.hpp"
 #include "worker/keeper.hpp"
@@ -97,8 +98,10 @@ class KeeperTest : public ::testing::Test {
   std::atomic<int> pending_{0};  // for us, as the server knows
   std::atomic<int> recoveries_{0}, hang_ups_{0}, interrupts_{0}, failures_{0};
   // Set before the start.
+  Milliseconds on_the_way_{0};  // each reply of hold.lua, by the keeper's clock
   std::string consumers_ = "*0\r\n", buried_ = ":1\r\n", refusal_;
-  Parts parts_{[this](const std::stop_token& stop) { return connect(stop); }, &Clock::system()};
+  test::JumpingClock clock_;
+  Parts parts_{[this](const std::stop_token& stop) { return connect(stop); }, &clock_};
   std::optional<ReadGate::Visit> visit_;
   Keeper keeper_{parts_.shared,
                  {.recover = [this] { ++recoveries_; },
@@ -145,6 +148,7 @@ class KeeperTest : public ::testing::Test {
     }
     if (script == "bury") return buried_;
     if (script != "hold") return ":0\r\n";
+    clock_.jump(on_the_way_);
     const std::size_t count = (args.size() - 4) / 4;
     std::string answers = "*" + std::to_string(count) + "\r\n";
     for (std::size_t i = 0; i < count; ++i) answers += ":" + std::to_string(found_) + "\r\n";

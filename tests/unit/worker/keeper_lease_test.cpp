@@ -41,6 +41,18 @@ TEST_F(KeeperLeaseTest, RenewsAllThatIsHeldAgainAndAgain) {
   EXPECT_EQ(parts_.counters.leases_lost, 0U);
 }
 
+TEST_F(KeeperLeaseTest, CountsALeaseFromWhenItsRenewalWasSent) {
+  on_the_way_ = 10s;
+  const Work work = running({1, 0});
+  open();
+  start();
+  ASSERT_TRUE(wait_until(
+      [&] { return parts_.ledger.next_expiry() > work.leased_at + Milliseconds{30'000}; }));
+  const TimePoint sent_before = clock_.now() - on_the_way_;
+  EXPECT_LE(parts_.ledger.next_expiry(), sent_before + Milliseconds{30'000});
+  EXPECT_LE(parts_.group.renewed_at(), sent_before);
+}
+
 TEST_F(KeeperLeaseTest, RenewsManyInPieces) {
   for (std::uint64_t i = 1; i <= scripts::kMostIds + 1; ++i) running({i, 0});
   open();
