@@ -94,6 +94,26 @@ TEST_F(ProducerTrouble, DoesNotSendARefusedEntryAgainAfterALaterOneWasAppended) 
   EXPECT_EQ(third.get(), id(3));
 }
 
+TEST_F(ProducerTrouble, DoesNotSendARefusedEntryAgainWhenALaterOneMayHaveBeenAppended) {
+  ScriptedServer server{[](Peer& peer) {
+                          if (peer.number() > 0) return set_up_and_serve(peer);
+                          set_up(peer);
+                          expect_entries(peer, {1, 2, 3});
+                          peer.send("-LOADING wait\r\n");
+                          peer.close();
+                        },
+                        Kind::kUnix};
+  Producer producer{stream(server), three_at_once()};
+  open_with(producer);
+  auto first = send(producer, 1);
+  auto second = send(producer, 2);
+  auto third = send(producer, 3);
+  EXPECT_THROW(first.get(), LoadingError);
+  EXPECT_EQ(outcome_of(second), Outcome::kUnknown);
+  EXPECT_EQ(outcome_of(third), Outcome::kUnknown);
+  EXPECT_EQ(producer.stats().resent, 0U);
+}
+
 TEST_F(ProducerTrouble, ConnectsAgainWhereTheServerIsAReplicaNow) {
   ScriptedServer server{[](Peer& peer) {
                           if (peer.number() > 0) return set_up_and_serve(peer);
@@ -241,13 +261,16 @@ TEST_F(ProducerTrouble, TakesNoReplyThatComesAfterItGaveUp) {
 TEST_F(ProducerTrouble, NoticesBeforeItSendsThatAnIdleConnectionIsClosed) {
   Gate closed;
   ScriptedServer server{[&](Peer& peer) {
-                          if (peer.number() > 0) return set_up_and_serve(peer);
-                          set_up(peer);
-                          peer.close();
-                          closed.pass();
-                        },
-                        Kind::kUnix};
-  Producer producer{stream(server), quick()};
+    if (peer.number() > 0) return set_up_and_serve(peer);
+    set_up(peer);
+    peer.close();
+    closed.pass();
+  }};
+  // Over TCP what is sent first is taken, and lost: nobody would know.
+  ConnectionOptions options;
+  options.port = server.port();
+  options.connect_timeout = options.command_timeout = kGenerous;
+  Producer producer{EventStream{ConnectionPool{options}, "s"}, quick()};
   send(producer, 0).get();
   ASSERT_TRUE(closed.wait_for_arrivals(1));
   closed.open();
@@ -318,6 +341,29 @@ TEST_F(ProducerTrouble, IsDestroyedAtOnceWhereThereIsNoServer) {
   EXPECT_EQ(outcome_of(future), Outcome::kNotApplied);
 }
 
+TEST_F(ProducerTrouble, IsDestroyedAtOnceWhileItConnects) {
+  Gate asked;
+  asked.open();
+  ScriptedServer server{[&](Peer& peer) {
+                          static_cast<void>(peer.read());
+                          asked.pass();
+                          peer.stall();
+                        },
+                        Kind::kUnix};
+  ProducerOptions options = quick();
+  options.close_timeout = 0ms;
+  std::future<StreamId> future;
+  std::chrono::steady_clock::time_point before;
+  {
+    Producer producer{stream(server), options};
+    future = send(producer, 0);
+    ASSERT_TRUE(asked.wait_for_arrivals(1));
+    before = std::chrono::steady_clock::now();
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - before, kGenerous / 2);
+  EXPECT_EQ(outcome_of(future), Outcome::kNotApplied);
+}
+
 TEST_F(ProducerTrouble, GivesAChildAfterForkAnErrorAndIsNotDisturbedByIt) {
   ScriptedServer server{set_up_and_serve, Kind::kUnix};
   auto producer = std::make_unique<Producer>(stream(server), quick());
@@ -331,37 +377,6 @@ TEST_F(ProducerTrouble, GivesAChildAfterForkAnErrorAndIsNotDisturbedByIt) {
   }));
   EXPECT_EQ(send(*producer, 2).get(), id(2));
   EXPECT_EQ(server.accepted(), 1U);
-}
-
-TEST_F(ProducerTrouble, NamesTheOptionTheValueAndTheRule) {
-  const auto refusal = [](auto change) -> std::string {
-    ProducerOptions options;
-    change(options);
-    try {
-      const Producer producer{nowhere(), options};
-    } catch (const InvalidArgument& error) {
-      return error.what();
-    }
-    return "none";
-  };
-  using Options = ProducerOptions;
-  EXPECT_EQ(refusal([](Options& o) { o.max_batch = 0; }),
-            "ProducerOptions::max_batch is 0: it has to be from 1 to 100000");
-  EXPECT_NE(refusal([](Options& o) { o.max_batch = 100'001; }), "none");
-  EXPECT_EQ(refusal([](Options& o) { o.max_batch_bytes = 0; }),
-            "ProducerOptions::max_batch_bytes is 0: it has to be at least 1");
-  EXPECT_NE(refusal([](Options& o) { o.max_queued = 0; }), "none");
-  EXPECT_NE(refusal([](Options& o) { o.max_queued_bytes = 0; }), "none");
-  EXPECT_EQ(refusal([](Options& o) { o.linger = -1ms; }),
-            "ProducerOptions::linger is -1 ms: it has to be 0 ms or more");
-  EXPECT_NE(refusal([](Options& o) { o.send_timeout = -1ms; }), "none");
-  EXPECT_NE(refusal([](Options& o) { o.delivery_timeout = 0ms; }), "none");
-  EXPECT_NE(refusal([](Options& o) { o.close_timeout = -1ms; }), "none");
-  EXPECT_NE(refusal([](Options& o) { o.reconnect_min = 0ms; }), "none");
-  EXPECT_NE(refusal([](Options& o) { o.reconnect_max = 99ms; }), "none");
-  EXPECT_EQ(refusal([](Options& o) { o.linger = std::chrono::hours{24 * 3'654}; }).substr(0, 26),
-            "ProducerOptions::linger is");
-  EXPECT_EQ(refusal([](Options&) {}), "none");
 }
 
 }  // namespace
