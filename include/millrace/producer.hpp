@@ -115,8 +115,8 @@ class MILLRACE_EXPORT Producer {
   ~Producer();
 
   /// Takes an entry, whose bytes are copied. The future has its id, or throws the error. Throws
-  /// InvalidArgument for what can never be appended, and TimeoutError if there was no room within
-  /// `send_timeout`.
+  /// InvalidArgument for what can never be appended, TimeoutError if there was no room within
+  /// `send_timeout`, and IoError if the Producer is being destroyed.
   std::future<StreamId> send(Fields fields);
 
   /// The same; `done` is called with the answer. An empty one is refused with InvalidArgument.
