@@ -272,6 +272,7 @@ TEST_F(ProducerTrouble, NoticesBeforeItSendsThatAnIdleConnectionIsClosed) {
   options.connect_timeout = options.command_timeout = kGenerous;
   Producer producer{EventStream{ConnectionPool{options}, "s"}, quick()};
   send(producer, 0).get();
+  ASSERT_TRUE(producer.flush(kGenerous));  // it is idle then
   ASSERT_TRUE(closed.wait_for_arrivals(1));
   closed.open();
   EXPECT_EQ(send(producer, 1).get(), id(1));
