@@ -21,7 +21,7 @@ std::exception_ptr exception_of(const Error& error) noexcept {
   }
 }
 
-void fulfil(std::promise<StreamId>& promise, const AddResult& result) noexcept {
+void fulfil(std::promise<StreamId> promise, const AddResult& result) noexcept {
   if (result.error) {
     promise.set_exception(exception_of(*result.error));
   } else {
@@ -32,11 +32,11 @@ void fulfil(std::promise<StreamId>& promise, const AddResult& result) noexcept {
 }  // namespace
 
 bool deliver(ProducerReceipt& receipt, const AddResult& result) noexcept {
+  // Taken out, so that what it holds goes before its entry counts as answered.
   if (auto* promise = std::get_if<std::promise<StreamId>>(&receipt)) {
-    fulfil(*promise, result);
+    fulfil(std::move(*promise), result);
     return true;
   }
-  // Taken out, so that what it holds goes before its entry counts as answered.
   const auto done = std::move(std::get<std::function<void(const AddResult&)>>(receipt));
   try {
     done(result);
