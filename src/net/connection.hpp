@@ -45,6 +45,10 @@ struct Interrupted {};
 /// Writes the request. Called again, into an empty buffer, if the call is repeated.
 using WriteRequest = FunctionRef<void(RequestBuffer&)>;
 
+/// Writes what more there is to send, if anything, into a buffer that may hold what was sent
+/// before.
+using WriteMore = FunctionRef<void(RequestBuffer&)>;
+
 /// Takes the reply to command `index` of a pipeline; it may be an error reply.
 using TakeReply = FunctionRef<void(std::size_t index, Reply reply)>;
 
@@ -54,6 +58,8 @@ struct PipelineResult {
   std::size_t sent = 0;          ///< Commands of which every byte was sent: they may have run.
   std::optional<Error> error{};  ///< Why the rest has no reply.
 };
+
+class Wakeup;
 
 /// One connection to one server, set up and ready. For one thread at a time.
 ///
@@ -75,6 +81,14 @@ class Connection {
   /// they arrive. Does not throw for a broken connection (see the result), but for `write` and
   /// Interrupted.
   virtual PipelineResult pipeline(const CallSpec& spec, WriteRequest write, TakeReply take) = 0;
+
+  /// A pipeline without an end of its own: `more` is asked for commands whenever all that was
+  /// written has been sent: at first, after replies have come, and after `wakeup` was signalled.
+  /// Over when every command has its reply and `more` writes nothing. Each command has the command
+  /// time-out from when it was written. As pipeline(), but a stop is in the result, as an IoError
+  /// that says what was sent.
+  virtual PipelineResult converse(const CallSpec& spec, WriteMore more, TakeReply take,
+                                  const Wakeup& wakeup) = 0;
 
   /// Runs a script by EVALSHA, and by EVAL where the server does not have it yet.
   Reply eval(const CallSpec& spec, const Script& script, std::span<const std::string_view> keys,

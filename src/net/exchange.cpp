@@ -17,8 +17,8 @@ std::string subject(const CallSpec& spec, std::string_view endpoint) {
   return fmt::format("{} on '{}' at {}", spec.command, printable(spec.key), endpoint);
 }
 
-Exchange::Exchange(Stream stream, const CallSpec& spec, const RequestBuffer& request,
-                   TakeReply take, Milliseconds limit) noexcept
+Exchange::Exchange(Stream stream, const CallSpec& spec, RequestBuffer& request, TakeReply take,
+                   Milliseconds limit) noexcept
     : stream_{stream},
       spec_{spec},
       request_{request},
@@ -27,8 +27,20 @@ Exchange::Exchange(Stream stream, const CallSpec& spec, const RequestBuffer& req
       deadline_{spec.deadline.value_or(after(stream.clock.now(), limit))},
       unsent_{request.bytes()} {}
 
+Exchange::Exchange(Stream stream, const CallSpec& spec, RequestBuffer& request, WriteMore more,
+                   TakeReply take, Milliseconds limit) noexcept
+    : Exchange{stream, spec, request, take, limit} {
+  more_ = more;
+}
+
 PipelineResult Exchange::run() {
-  auto error = converse();
+  Failure error;
+  try {
+    error = converse();
+  } catch (const Interrupted&) {
+    if (!more_) throw;
+    error = stopped();
+  }
   if (error && hung_up_) throw Interrupted{};
   // An early error reply stands for a command that was not sent whole: it counts as sent.
   return {.replies = replies_, .sent = std::max(sent_whole(), replies_), .error = std::move(error)};
@@ -42,15 +54,28 @@ Exchange::Failure Exchange::converse() {
       if (auto failure = wait()) return failure;
     }
     if (auto failure = receive()) return failure;
-    if (is_done()) return {};
     // wait() alone would never see the deadline while a peer trickles bytes.
-    if (stream_.clock.now() >= deadline_) return timed_out();
+    if (!is_done() && stream_.clock.now() >= deadline()) return timed_out();
   }
+}
+
+/// Not before all is sent: a peer that does not read has enough to do. Nor after what nobody asked
+/// for: it would answer the next command.
+bool Exchange::write_more() {
+  if (!more_ || surplus_ || (is_done() && !stream_.reader.is_drained())) return false;
+  cleared_ += request_.commands();
+  request_.clear();
+  (*more_)(request_);
+  unsent_ = request_.bytes();
+  if (unsent_.empty()) return false;
+  const TimePoint due = spec_.deadline.value_or(after(stream_.clock.now(), limit_));
+  pieces_.push_back({.end = commands(), .deadline = due});
+  return true;
 }
 
 Exchange::Failure Exchange::send() {
   wants_to_write_ = false;
-  while (!unsent_.empty()) {
+  while (!unsent_.empty() || write_more()) {
     const IoResult io = stream_.transport.send(unsent_);
     switch (io.status) {
       case Status::kDone:
@@ -84,7 +109,7 @@ void Exchange::read_last_words() {
 Exchange::Failure Exchange::wait() {
   heed_stops();
   const Interest interest{.readable = true, .writable = wants_to_write_};
-  switch (stream_.transport.wait(interest, stream_.wakeup, deadline_)) {
+  switch (stream_.transport.wait(interest, stream_.wakeup, deadline())) {
     case Waited::kReady:
       return {};
     case Waited::kWoken:
@@ -152,6 +177,7 @@ Exchange::Failure Exchange::take_one(Reply reply) {
   reply.came_from(stream_.endpoint);
   take_(replies_, std::move(reply));
   ++replies_;
+  if (!pieces_.empty() && replies_ == pieces_.front().end) pieces_.erase(pieces_.begin());
   return {};
 }
 
@@ -162,7 +188,8 @@ std::string Exchange::about() const { return subject(spec_, *stream_.endpoint); 
 std::size_t Exchange::sent_whole() const noexcept {
   const auto sent = request_.bytes().size() - unsent_.size();
   const auto ends = request_.ends();
-  return static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end(), sent) - ends.begin());
+  return cleared_ +
+         static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end(), sent) - ends.begin());
 }
 
 /// Of the commands that have no reply: those that were not sent whole have not run.
@@ -174,6 +201,11 @@ Error Exchange::broken(const IoResult& io) const {
   const auto why = io.status == Status::kEnd ? "the server closed the connection"
                                              : system_message(io.error_number);
   return IoError{fmt::format("{}: {}; {}", about(), why, effect(outcome())), outcome()};
+}
+
+Error Exchange::stopped() const {
+  return IoError{fmt::format("{}: stopped before the reply came; {}", about(), effect(outcome())),
+                 outcome()};
 }
 
 Error Exchange::timed_out() const {

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace millrace::detail {
 
@@ -33,11 +34,15 @@ class Exchange {
   };
 
   /// Ends at `CallSpec::deadline`, or after `limit` if there is none.
-  Exchange(Stream stream, const CallSpec& spec, const RequestBuffer& request, TakeReply take,
+  Exchange(Stream stream, const CallSpec& spec, RequestBuffer& request, TakeReply take,
            Milliseconds limit) noexcept;
 
-  /// Until every command has its reply, or no more can come. Throws Interrupted, and what `take`
-  /// throws.
+  /// Open-ended: see Connection::converse(). `request` is empty. `limit` is that of each piece.
+  Exchange(Stream stream, const CallSpec& spec, RequestBuffer& request, WriteMore more,
+           TakeReply take, Milliseconds limit) noexcept;
+
+  /// Until every command has its reply, or no more can come. Throws Interrupted unless it is
+  /// open-ended, and what `take` and `more` throw.
   PipelineResult run();
 
   /// True if everything was sent and answered, and nothing else came: the stream can be used again.
@@ -48,8 +53,15 @@ class Exchange {
  private:
   using Failure = std::optional<Error>;
 
+  /// What was written at once: its replies are due together.
+  struct Piece {
+    std::size_t end;  ///< Commands up to and with its last.
+    TimePoint deadline;
+  };
+
   Failure converse();
   Failure send();
+  bool write_more();
   Failure wait();
   void heed_stops();
   Failure receive();
@@ -57,21 +69,29 @@ class Exchange {
   Failure take_one(Reply reply);
   void read_last_words();
 
-  bool is_done() const noexcept { return replies_ == request_.commands(); }
+  std::size_t commands() const noexcept { return cleared_ + request_.commands(); }
+  bool is_done() const noexcept { return replies_ == commands(); }
+  TimePoint deadline() const noexcept {
+    return pieces_.empty() ? deadline_ : pieces_.front().deadline;
+  }
   std::string about() const;
   std::size_t sent_whole() const noexcept;
   Outcome outcome() const noexcept;
   Error broken(const IoResult& io) const;
   Error timed_out() const;
+  Error stopped() const;
 
   Stream stream_;
   const CallSpec& spec_;
-  const RequestBuffer& request_;
+  RequestBuffer& request_;
+  std::optional<WriteMore> more_{};
   TakeReply take_;
   Milliseconds limit_;
   TimePoint deadline_;
 
   std::string_view unsent_;
+  std::size_t cleared_ = 0;      ///< Commands that were sent, and whose bytes are gone.
+  std::vector<Piece> pieces_{};  ///< Those with replies outstanding, if it is open-ended.
   std::size_t replies_ = 0;
   bool wants_to_write_ = false;
   bool more_to_read_ = false;  ///< The last receive filled the buffer.

@@ -42,10 +42,7 @@ PipelineResult WireConnection::pipeline(const CallSpec& spec, WriteRequest write
 
 PipelineResult WireConnection::exchange(const CallSpec& spec, WriteRequest write, TakeReply take) {
   made_in_.check("this connection");
-  if (!open_) {
-    return {.error = IoError{fmt::format("{}: the connection is closed", subject(spec, *endpoint_)),
-                             Outcome::kNotApplied}};
-  }
+  if (!open_) return {.error = closed_error(spec)};
   if (spec.stop.stop_requested()) throw Interrupted{};
   // However this ends, also by what `write` throws: a big request gives its memory back.
   const ClearAfterUse cleared{request_};
@@ -55,19 +52,36 @@ PipelineResult WireConnection::exchange(const CallSpec& spec, WriteRequest write
   const auto signal = [this] { wakeup_->signal(); };
   const std::stop_callback wake{spec.stop, signal};
   const std::stop_callback wake_too{spec.hang_up, signal};
-  Exchange exchange{{.transport = *transport_,
-                     .reader = reader_,
-                     .buffer = {received_.get(), kReceiveBytes},
-                     .wakeup = wakeup_ ? &*wakeup_ : nullptr,
-                     .clock = *clock_,
-                     .endpoint = endpoint_},
-                    spec,
-                    request_,
-                    take,
+  Exchange exchange{stream(wakeup_ ? &*wakeup_ : nullptr), spec, request_, take,
                     sum(command_timeout_, spec.block)};
   // However this ends: with a reply outstanding there is no next call.
   const CloseUnlessClean guard{*this, exchange};
   return exchange.run();
+}
+
+PipelineResult WireConnection::converse(const CallSpec& spec, WriteMore more, TakeReply take,
+                                        const Wakeup& wakeup) {
+  made_in_.check("this connection");
+  if (!open_) return {.error = closed_error(spec)};
+  const ClearAfterUse cleared{request_};
+  const std::stop_callback wake{spec.stop, [&wakeup] { wakeup.signal(); }};
+  Exchange exchange{stream(&wakeup), spec, request_, more, take, sum(command_timeout_, spec.block)};
+  const CloseUnlessClean guard{*this, exchange};
+  return exchange.run();
+}
+
+Error WireConnection::closed_error(const CallSpec& spec) const {
+  return IoError{fmt::format("{}: the connection is closed", subject(spec, *endpoint_)),
+                 Outcome::kNotApplied};
+}
+
+Exchange::Stream WireConnection::stream(const Wakeup* wakeup) {
+  return {.transport = *transport_,
+          .reader = reader_,
+          .buffer = {received_.get(), kReceiveBytes},
+          .wakeup = wakeup,
+          .clock = *clock_,
+          .endpoint = endpoint_};
 }
 
 void WireConnection::arm_wakeup() {

@@ -24,6 +24,8 @@ class WireConnection final : public Connection {
 
   Reply call(const CallSpec& spec, WriteRequest write) override;
   PipelineResult pipeline(const CallSpec& spec, WriteRequest write, TakeReply take) override;
+  PipelineResult converse(const CallSpec& spec, WriteMore more, TakeReply take,
+                          const Wakeup& wakeup) override;
 
   bool is_open() const noexcept override { return open_; }
   bool is_quiet() noexcept override { return open_ && transport_->is_quiet(); }
@@ -47,6 +49,8 @@ class WireConnection final : public Connection {
   };
 
   PipelineResult exchange(const CallSpec& spec, WriteRequest write, TakeReply take);
+  Error closed_error(const CallSpec& spec) const;
+  Exchange::Stream stream(const Wakeup* wakeup);
   void arm_wakeup();
   void close() noexcept;
 

@@ -78,6 +78,14 @@ void add_id(RequestBuffer& request, const AddId& id) {
   }
 }
 
+/// What follows the first of encoded words.
+std::string_view without_word(std::string_view words) {
+  const auto line_end = words.find('\n');
+  std::size_t size = 0;
+  std::from_chars(words.data() + 1, words.data() + line_end, size);
+  return words.substr(line_end + 1 + size + 2);
+}
+
 std::size_t block_words(const ReadOptions& options) { return options.block.count() > 0 ? 2 : 0; }
 
 void block_arguments(RequestBuffer& request, const ReadOptions& options) {
@@ -126,6 +134,15 @@ void xadd(RequestBuffer& request, std::string_view key, const AddTerms& terms,
   add_id(request, terms.id);
   for (const auto& [name, value] : first) request.arg(name).arg(value);
   rest.for_each([&request](const Field& field) { request.arg(field.first).arg(field.second); });
+}
+
+void xadd_with_trim(RequestBuffer& request, std::string_view key, const TrimTerms& trim,
+                    std::string_view plain, std::size_t fields) {
+  request.command("XADD", xadd_words({.trim = trim}, fields)).arg(key);
+  trim_arguments(request, trim);
+  plain.remove_prefix(plain.find('\n') + 1);  // the number of words
+  plain = without_word(without_word(plain));  // XADD and the key
+  request.encoded(plain, 1 + 2 * fields);
 }
 
 void xread(RequestBuffer& request, std::string_view key, StreamId after,

@@ -47,6 +47,11 @@ std::size_t xadd_words(const AddTerms& terms, std::size_t fields);
 void xadd(RequestBuffer& request, std::string_view key, const AddTerms& terms,
           std::span<const Field> first, const Fields& rest);
 
+/// The XADD that xadd() wrote as `plain`, without a trim, for this key and so many fields; now with
+/// `trim`.
+void xadd_with_trim(RequestBuffer& request, std::string_view key, const TrimTerms& trim,
+                    std::string_view plain, std::size_t fields);
+
 /// A `block` of 0 sends no BLOCK, since the server takes 0 as "for ever".
 void xread(RequestBuffer& request, std::string_view key, StreamId after,
            const ReadOptions& options);

@@ -69,6 +69,20 @@ RequestBuffer& RequestBuffer::arg(StreamId id) {
   return *this;
 }
 
+RequestBuffer& RequestBuffer::encoded(std::string_view bytes, std::size_t words) {
+  assert(remaining_ >= words && words > 0);
+  bytes_.append(bytes);
+  remaining_ -= words;
+  if (remaining_ == 0) ends_.push_back(bytes_.size());
+  return *this;
+}
+
+void RequestBuffer::add_encoded(std::string_view command) {
+  assert(remaining_ == 0);
+  bytes_.append(command);
+  ends_.push_back(bytes_.size());
+}
+
 void RequestBuffer::append_word(std::string_view word) {
   assert(remaining_ > 0);
   bytes_.append("$").append(Decimal{word.size()}).append("\r\n").append(word).append("\r\n");

@@ -30,6 +30,12 @@ class RequestBuffer {
   RequestBuffer& arg(std::uint64_t number);
   RequestBuffer& arg(StreamId id);
 
+  /// Appends `words` words of the command that another buffer has encoded.
+  RequestBuffer& encoded(std::string_view bytes, std::size_t words);
+
+  /// Appends a whole command that another buffer has encoded.
+  void add_encoded(std::string_view command);
+
   /// Takes back everything; keeps the memory, unless it grew beyond what is worth keeping.
   void clear() noexcept;
 

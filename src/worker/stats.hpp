@@ -3,7 +3,7 @@
 #include <millrace/worker_stats.hpp>
 
 #include "core/clock.hpp"
-#include "worker/histogram.hpp"
+#include "core/histogram.hpp"
 
 #include <atomic>
 #include <chrono>

@@ -40,6 +40,20 @@ callsites_mistake(fields.copied_with_a_struct
   INSTEAD [[struct Order { OwnedFields fields; }; Order a{{{"a", "1"}}}; Order b = a; b.fields.clear();]]
   BECAUSE "use of deleted|call to implicitly-deleted")
 
+# The same of a producer.
+callsites_mistake(producer.value_0
+  MISTAKE [[producer.send({{"count", 0}});]]
+  INSTEAD [[producer.send({{"count", "0"}});]]
+  BECAUSE "cannot convert|no matching")
+callsites_mistake(producer.callback_of_an_id
+  MISTAKE [[producer.send({{"a", "b"}}, [](StreamId) {});]]
+  INSTEAD [[producer.send({{"a", "b"}}, [](const AddResult&) {});]]
+  BECAUSE "cannot convert|no matching")
+callsites_mistake(producer.in_a_vector
+  MISTAKE [[std::vector<Producer> producers; producers.emplace_back(stream);]]
+  INSTEAD [[std::vector<std::unique_ptr<Producer>> producers; producers.push_back(std::make_unique<Producer>(stream));]]
+  BECAUSE "deleted (function|constructor)")
+
 # ------------------------------------------------------------------------------ views of a batch
 
 # The entry would outlive its batch.

@@ -8,7 +8,9 @@
 #include <millrace/fields.hpp>
 #include <millrace/format.hpp>
 #include <millrace/health.hpp>
+#include <millrace/histogram.hpp>
 #include <millrace/observer.hpp>
+#include <millrace/producer.hpp>
 #include <millrace/prometheus.hpp>
 #include <millrace/stream_id.hpp>
 #include <millrace/stream_info.hpp>

@@ -3,6 +3,7 @@
 
 #include <millrace/consumer_worker.hpp>
 #include <millrace/event_stream.hpp>
+#include <millrace/producer.hpp>
 
 #include <future>
 #include <map>
@@ -17,3 +18,4 @@ using namespace millrace;
 extern const EventStream stream;
 extern const EntryBatch batch;
 extern const WorkerOptions options;
+extern Producer producer;

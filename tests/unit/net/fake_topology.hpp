@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -91,6 +92,10 @@ class FakeConnection final : public Connection {
       const bool sent = error.outcome() == Outcome::kUnknown;
       return {.replies = 0, .sent = sent ? std::size_t{1} : 0, .error = error};
     }
+  }
+
+  PipelineResult converse(const CallSpec&, WriteMore, TakeReply, const Wakeup&) override {
+    throw std::logic_error{"no pool converses"};
   }
 
   bool is_open() const noexcept override { return open_; }

@@ -57,6 +57,24 @@ TEST(Xadd, NamesAMillisecondForTheServerToCountIn) {
             wire({"XADD", "k", "18446744073709551615-*", "f", "v"}));
 }
 
+TEST(Xadd, IsGivenATrimAfterItWasEncoded) {
+  const TrimTerms trims[] = {{.threshold = TrimTerms::MaxLen{5}},
+                             {.threshold = TrimTerms::MinId{{9, 1}}, .exact = true, .limit = 7}};
+  const std::string odd{"*2\r\n$1\r\n\0", 10};
+  for (const std::string& key : {std::string{"k"}, odd, std::string(1'000, 'k')}) {
+    for (const TrimTerms& trim : trims) {
+      const auto with = [&](const AddTerms& terms) {
+        return written([&](RequestBuffer& r) {
+          commands::xadd(r, key, terms, {}, {{"f", "v"}, {odd, ""}});
+        });
+      };
+      EXPECT_EQ(
+          written([&](RequestBuffer& r) { commands::xadd_with_trim(r, key, trim, with({}), 2); }),
+          with({.trim = trim}));
+    }
+  }
+}
+
 TEST(TrimTerms, TurnAnAgeIntoAnId) {
   const system_clock::time_point now{1'000'000ms};
   const auto id = [now](const Trim& trim) {

@@ -137,6 +137,10 @@ class ScriptedConnection final : public Connection {
     return result;
   }
 
+  PipelineResult converse(const CallSpec&, WriteMore, TakeReply, const Wakeup&) override {
+    throw std::logic_error{"no worker converses"};
+  }
+
   bool is_open() const noexcept override { return open_; }
   std::uint64_t client_id() const noexcept override { return 7; }
   std::string_view endpoint() const noexcept override { return "fake:1"; }

@@ -1,7 +1,7 @@
 #include <millrace/prometheus.hpp>
 
+#include "core/histogram.hpp"
 #include "unit/worker/exposition.hpp"
-#include "worker/histogram.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <millrace/worker_stats.hpp>
+#include <millrace/histogram.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "worker/histogram.hpp"
+#include "core/histogram.hpp"
 
 namespace millrace {
 
