@@ -111,8 +111,8 @@ struct ReapReport {
 /// Threads: one that reads, one that keeps acknowledgements and leases, and with a `concurrency` of
 /// more than 1 as many that call the handler. They end in stop(), or in the destructor, never by an
 /// exception: those of a handler mean retry(), those of an Observer are swallowed. All member
-/// functions may be called from any thread. In a child after fork() they throw UnsupportedError, but
-/// for request_stop() and the destructor, which do nothing there.
+/// functions may be called from any thread. In a child after fork() they throw UnsupportedError,
+/// but for request_stop() and the destructor, which do nothing there.
 ///
 ///     ConsumerWorker worker{orders, {.group = "billing", .group_start = GroupStart::beginning()},
 ///                           [](const Delivery& delivery) { charge(delivery.entry); }};
