@@ -47,8 +47,8 @@ struct DeadLetterOptions {
   /// letter loses an event.
   std::optional<std::uint64_t> max_length{};
   /// Takes letters in place of a stream: the entry is acknowledged when it returns, and tried again
-  /// if it throws; it may be given one a second time. Called on the thread that renews leases, so it
-  /// must be quick.
+  /// if it throws; it may be given one a second time. Called on the thread that renews leases, so
+  /// it must be quick.
   std::function<void(const DeadLetter&)> sink{};
 };
 
