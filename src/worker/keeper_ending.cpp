@@ -1,3 +1,4 @@
+#include "net/deadline.hpp"
 #include "worker/intake.hpp"
 #include "worker/keeper.hpp"
 
