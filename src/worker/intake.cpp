@@ -54,9 +54,11 @@ bool bury_trimmed(const Shared& shared, const scripts::Trimmed& trimmed, TimePoi
 
 /// What a page found to be trimmed. `held_before`: had its payload here when the page was asked
 /// for.
-void note_deleted(const Shared& shared, const scripts::Taken& taken,
+void note_deleted(const Shared& shared, scripts::Taken& taken,
                   std::span<const StreamId> held_before) {
   shared.ledger.note_trimmed(taken.deleted_ids);
+  // A sweep finds once more what waits for its dead letter.
+  shared.ledger.leave_out_known_gone(taken.deleted_ids);
   count(shared.counters.trimmed, taken.deleted_ids.size());
   std::vector<StreamId> unheld = taken.deleted_ids;
   std::erase_if(unheld, [&](StreamId id) {

@@ -213,6 +213,8 @@ class Ledger {
   bool acks_failing() const;
   /// The server has dropped these: an acknowledgement that finds nothing is no surprise.
   void note_trimmed(std::span<const StreamId> ids);
+  /// Takes out of `ids` what is held and was gone already when it came: that was told then.
+  void leave_out_known_gone(std::vector<StreamId>& ids) const;
 
   // ---- leases
 

@@ -172,4 +172,12 @@ void Ledger::note_trimmed(std::span<const StreamId> ids) {
   }
 }
 
+void Ledger::leave_out_known_gone(std::vector<StreamId>& ids) const {
+  std::lock_guard lock{mutex_};
+  std::erase_if(ids, [&](StreamId id) {
+    const auto found = held_.find(id);
+    return found != held_.end() && !found->second.work.shed && found->second.work.entry.deleted();
+  });
+}
+
 }  // namespace millrace::detail

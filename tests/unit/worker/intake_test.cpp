@@ -212,6 +212,15 @@ TEST_F(IntakeTest, HoldsATrimmedEntryThatIsPendingForUsUntilItsLetterIsWritten) 
   EXPECT_FALSE(parts_.ledger.holds({1, 0}));
 }
 
+TEST_F(IntakeTest, TellsOnceOfWhatASweepFindsAgainWhileItsLetterWaits) {
+  hold_taken(parts_.shared,
+             scripts::Taken{.trimmed = {{.id = {1, 0}, .owner = "alice", .deliveries = 3}}}, {});
+  hold_taken(parts_.shared, scripts::Taken{.deleted_ids = {{1, 0}, {2, 0}}}, {}, Ids{{1, 0}});
+  EXPECT_EQ(parts_.observer->deleted(), (Ids{{1, 0}, {2, 0}}));
+  EXPECT_EQ(parts_.counters.trimmed, 2U);
+  EXPECT_EQ(parts_.ledger.take_settlements(10).size(), 1U) << "the script has written the other";
+}
+
 TEST_F(IntakeTest, HasNoLettersWrittenWhereThereAreNone) {
   parts_.config.letters.enabled = false;
   hold_taken(parts_.shared, taken({}, {}, {{1, 0}}), {});
