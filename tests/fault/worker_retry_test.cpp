@@ -56,6 +56,7 @@ TEST_F(WorkerRetry, WaitsForAsLongAsItWasTold) {
                         })};
   worker.start();
   ASSERT_TRUE(journal.wait_for_calls(2));
+  worker.stop();  // its thread writes what is read here
   EXPECT_GE(starts[1] - starts[0], 690ms);
 }
 
@@ -107,6 +108,7 @@ TEST_F(WorkerRetry, ThatIsDueLongAfterMinIdleIsNotHandledBefore) {
                         })};
   worker.start();
   ASSERT_TRUE(journal.wait_for_calls(2));
+  worker.stop();  // its thread writes what is read here
   EXPECT_GE(starts[1] - starts[0], 2490ms);
   EXPECT_EQ(journal.calls()[1].attempt, 2U);
 }
