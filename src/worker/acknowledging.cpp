@@ -20,7 +20,7 @@ Acknowledging::~Acknowledging() {
   if (settled_) {
     tell();
   } else {
-    shared_.ledger.settle(acks_, false);
+    shared_.ledger.not_acknowledged(acks_);
   }
 }
 
@@ -35,10 +35,8 @@ void Acknowledging::settle(ReplyView reply) {
     return;
   }
   acknowledged_ = std::min<std::size_t>(decode::count(reply), acks_.ids.size());
-  shared_.ledger.settle(acks_, true);
   settled_ = true;
-  const std::size_t missed = acks_.ids.size() - acknowledged_;
-  count(shared_.counters.leases_lost, missed - std::min(missed, acks_.maybe_gone));
+  count(shared_.counters.leases_lost, shared_.ledger.acknowledged(acks_, acknowledged_));
 }
 
 void Acknowledging::tell() noexcept {

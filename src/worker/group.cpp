@@ -40,6 +40,12 @@ void Group::renewed(TimePoint sent_at, std::optional<StreamId> mark,
   note_added(entries_added);
 }
 
+void Group::renew(scripts::Eval eval, const Clock& clock) {
+  const TimePoint sent_at = clock.now();
+  const auto renewal = scripts::renew(eval, config_, {});
+  renewed(sent_at, renewal.mark, renewal.entries_added);
+}
+
 TimePoint Group::renewed_at() const {
   std::lock_guard lock{mutex_};
   return renewed_at_;

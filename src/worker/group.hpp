@@ -34,6 +34,13 @@ class Group {
   void renewed(TimePoint sent_at, std::optional<StreamId> mark,
                std::optional<std::uint64_t> entries_added);
   TimePoint renewed_at() const;
+  /// Renews the worker's place, at once. A reply that was long in coming leaves an old name.
+  void renew(scripts::Eval eval, const Clock& clock);
+  /// Somebody may have taken the consumer's name meanwhile: nothing is to be read or started by it
+  /// before it is renewed.
+  bool name_is_old(TimePoint now) const {
+    return !config_.token.empty() && is_open() && now - renewed_at() >= config_.min_idle / 2;
+  }
   /// open() has succeeded.
   bool is_open() const { return renewed_at() != TimePoint{}; }
 

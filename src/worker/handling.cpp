@@ -141,6 +141,14 @@ std::vector<Handling::Attempt> Handling::prepare(std::span<const Work> works, st
 void Handling::make_sure(std::vector<Attempt>& attempts, scripts::Eval eval,
                          std::span<Result> results) {
   fetch(attempts, eval, results);
+  // Who has taken the name since it was renewed may have taken the entries with it.
+  while (shared_.group.name_is_old(shared_.clock.now()) && !is_draining()) {
+    shared_.group.renew(eval, shared_.clock);
+  }
+  if (shared_.group.name_is_old(shared_.clock.now())) {
+    for (const Attempt& attempt : attempts) shared_.ledger.drop(attempt.work.ticket);
+    return attempts.clear();
+  }
   // Nobody can have taken what was delivered to us less than `min_idle` ago. An entry that was
   // taken over has its start counted: the count that the server keeps is that of starts.
   std::vector<Attempt*> unsure;

@@ -300,9 +300,6 @@ void Ledger::finish_into(AckBatch& acks, const Ticket& ticket) {
 void Ledger::start_acking(AckBatch& acks, StreamId id, Held& held) {
   held.state = State::kAcking;
   acks.ids.push_back(id);
-  // Of a lease that is lost or has run out it has been told.
-  const bool is_told = held.lost || held.expired || held.overdue;
-  if (held.maybe_gone || is_told) ++acks.maybe_gone;
 }
 
 void Ledger::fail(Settlement&& settlement) {
@@ -310,6 +307,8 @@ void Ledger::fail(Settlement&& settlement) {
   Held* const held = find(settlement.work.ticket, State::kRunning);
   if (held == nullptr) return;
   if (held->lost) return erase(held_.find(settlement.work.ticket.id));
+  // It has not been started: the start that is counted already is still to come.
+  if (held->work.start_counted) doubt_start(settlement.work.ticket.id, held->work.deliveries);
   end_run(*held, State::kSettling);
   if (!held->work.first_failed) held->work.first_failed = settlement.failed;
   settlement.work = held->work;

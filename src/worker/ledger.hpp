@@ -68,9 +68,6 @@ struct Settlement {
 struct AckBatch {
   std::vector<StreamId> ids{};
   std::uint64_t making = 0;
-  /// So many of them may be pending no more, and that is no news: they were acknowledged before and
-  /// the reply was lost, their payload was trimmed, or it has been told that their lease is lost.
-  std::size_t maybe_gone = 0;
 };
 
 /// An entry that is ours, with the count that the server has for it.
@@ -161,8 +158,8 @@ class Ledger {
   /// Succeeded: it waits for an acknowledgement. Where that changes acks_due_at(), the new time is
   /// returned: somebody has to be told.
   std::optional<TimePoint> finish(const Ticket& ticket, TimePoint now);
-  /// The same, but whoever calls this sends the acknowledgement itself, and settle()s it with
-  /// `acks`, to which it is added.
+  /// The same, but whoever calls this sends the acknowledgement itself, with the others
+  /// of `acks`.
   void finish_into(AckBatch& acks, const Ticket& ticket);
   /// Failed: retried where it is when it is due, with its lane waiting. What is queued behind it
   /// keeps its lease, and gives up its payload. `alone`: a batch of it alone, to keep instead.
@@ -199,10 +196,16 @@ class Ledger {
   /// written yet. False: it is being seen to already.
   bool add_settlement(Settlement&& settlement);
 
-  /// Acknowledgements to send, those that waited longest first; settle() must follow.
+  /// Acknowledgements to send, those that waited longest first; acknowledged() or
+  /// not_acknowledged() must follow.
   AckBatch take_acks(std::size_t limit);
-  /// The reply came (`acknowledged`: they are held no more) or did not (they wait again).
-  void settle(const AckBatch& acks, bool acknowledged);
+  /// The reply came: `count` of them were still pending, and none is held any more. Returns how
+  /// many were a peer's: those that were not pending, but for what is no news. That is what was
+  /// acknowledged before by a request whose reply was lost, what was trimmed, or what is known to
+  /// be lost. While a sweep is under way, its end tells: what it drops may be what was missing.
+  std::size_t acknowledged(const AckBatch& acks, std::size_t count);
+  /// No reply came: they wait again.
+  void not_acknowledged(const AckBatch& acks);
   /// Waits until none waits for its acknowledgement, but not longer than `patience`.
   void wait_until_acknowledged(Milliseconds patience) const;
   /// When the acknowledgements that wait are to be sent by themselves: kAckDelay after the first of
@@ -213,6 +216,10 @@ class Ledger {
   bool acks_failing() const;
   /// The server has dropped these: an acknowledgement that finds nothing is no surprise.
   void note_trimmed(std::span<const StreamId> ids);
+  /// A sweep is under way from before it is asked for until note_trimmed() knows what it dropped.
+  void begin_sweep();
+  /// Returns what acknowledged() has left to it.
+  std::size_t end_sweep();
   /// Takes out of `ids` what is held and was gone already when it came: that was told then.
   void leave_out_known_gone(std::vector<StreamId>& ids) const;
 
@@ -312,6 +319,11 @@ class Ledger {
     StreamId id;
     TimePoint since;
   };
+  /// So many of these were acknowledged in vain, and nobody knows why.
+  struct Missed {
+    std::vector<StreamId> ids;
+    std::size_t count = 0;
+  };
   struct Left {
     StreamId id;
     TimePoint until;
@@ -353,6 +365,7 @@ class Ledger {
   void forget_parked_locked(StreamId id);
   std::size_t room_locked() const;
   static void start_acking(AckBatch& acks, StreamId id, Held& held);
+  std::size_t count_missed(const AckBatch& acks, std::size_t acknowledged);  // with mutex_ held
 
   const Limits limits_;
   mutable std::mutex mutex_;
@@ -378,6 +391,8 @@ class Ledger {
   // What a read has brought again, with the count that the server had before.
   std::unordered_map<StreamId, std::uint64_t> resets_;
   bool acks_failing_ = false;
+  std::size_t sweeps_ = 0;        // under way
+  std::vector<Missed> missed_{};  // while there is one
   bool calls_stopped_ = false;
   std::unordered_map<StreamId, std::uint64_t> starts_in_doubt_;  // with the count they may have
 };

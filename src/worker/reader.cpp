@@ -82,20 +82,13 @@ void Reader::open_group() {
   due_(sent_at);  // the keeper renews from now on
 }
 
-void Reader::renew_old_token() {
-  // The keeper does that, unless it cannot reach the server or has not woken up yet. A reply that
-  // was long in coming leaves an old token.
-  const auto is_old = [this] {
-    return shared_.clock.now() - shared_.group.renewed_at() >= config_.min_idle / 2;
-  };
-  while (!config_.token.empty() && is_old() && !stop_.stop_requested()) renew_place();
+void Reader::renew_old_name() {
+  // The keeper does that, unless it cannot reach the server or has not woken up yet.
+  while (shared_.group.name_is_old(shared_.clock.now()) && !stop_.stop_requested()) renew_place();
 }
 
 void Reader::renew_place() {
-  const TimePoint sent_at = shared_.clock.now();
-  const auto renewal =
-      scripts::renew([this](auto&&... args) { return eval(args...); }, config_, {});
-  shared_.group.renewed(sent_at, renewal.mark, renewal.entries_added);
+  shared_.group.renew([this](auto&&... args) { return eval(args...); }, shared_.clock);
 }
 
 void Reader::remake_group() {
@@ -228,6 +221,7 @@ void Reader::reap_if_due() {
   const std::size_t room = shared_.ledger.room();
   if (room == 0) return;
   const auto held = shared_.ledger.ids_with_payload(scripts::kMostHeldIds);
+  std::optional<Sweep> sweep{std::in_place, shared_};
   scripts::Taken taken;
   try {
     taken = in_page([&](std::size_t count) {
@@ -240,6 +234,7 @@ void Reader::reap_if_due() {
   cursor_ = taken.next_cursor;
   if (cursor_ == StreamId{}) sweeping_ = false;
   take_in(std::move(taken), now, held);
+  sweep.reset();
   work_off();
 }
 
@@ -263,7 +258,7 @@ void Reader::read() {
   if (shared_.ledger.acks_failing()) flush_acks();
   const std::size_t room = shared_.ledger.room();
   if (room == 0) return;
-  renew_old_token();  // scripts ask for themselves whether the name is still ours
+  renew_old_name();  // scripts ask for themselves whether the name is still ours
   Acknowledging acks{shared_, kMostAcks};
   const TimePoint sent_at = shared_.clock.now();
   EntryBatch entries = read_new(acks, room);

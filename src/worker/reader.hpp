@@ -71,7 +71,7 @@ class Reader {
   void step_past_stuck();
   void work_off();
   bool wait_for_room();
-  void renew_old_token();
+  void renew_old_name();
   void renew_place();
   bool wait_while_paused();
 

@@ -313,12 +313,14 @@ void Worker::reap_page(ReapReport& report, StreamId& cursor) {
   settle_without_keeper();  // what failed in an earlier page
   const TimePoint sent_at = clock_.now();
   const auto held = ledger_.ids_with_payload(scripts::kMostHeldIds);
+  std::optional<Sweep> sweep{std::in_place, shared_};
   auto taken = take_page(cursor, held);
   cursor = taken.next_cursor;
   report.deleted_ids.insert(report.deleted_ids.end(), taken.deleted_ids.begin(),
                             taken.deleted_ids.end());
   for (const scripts::Trimmed& trimmed : taken.trimmed) report.deleted_ids.push_back(trimmed.id);
   const auto tickets = hold_taken(shared_, std::move(taken), sent_at, held, Starter::kCaller);
+  sweep.reset();
   report.claimed += tickets.size();
 
   AckBatch done;
@@ -341,7 +343,7 @@ void Worker::reap_page(ReapReport& report, StreamId& cursor) {
     }
     give_back(ledger_.withdraw(tickets));
   } catch (...) {
-    ledger_.settle(done, false);
+    ledger_.not_acknowledged(done);
     keeper_.wake(clock_.now());
     for (; next != tickets.end(); ++next) ledger_.drop(*next);
     throw;

@@ -24,6 +24,7 @@ static_assert(!std::is_copy_constructible_v<Producer> && !std::is_move_construct
 class ProducerCalls : public ::testing::Test {
  protected:
   const EventStream stream{ConnectionPool{{.unix_socket = "/nonexistent/millrace"}}, "k"};
+  int calls = 0;  // before the producer, whose end makes the last calls
   Producer producer{stream, {.close_timeout = 0ms}};
 };
 
@@ -47,8 +48,7 @@ TEST_F(ProducerCalls, SendWithACallback) {
   producer.send({{"a", "b"}}, [](const AddResult& result) { EXPECT_TRUE(result.error); });
   producer.send({{"a", "b"}}, [](const auto& result) { EXPECT_FALSE(result.id); });
   const std::map<std::string, std::string> map{{"a", "1"}};
-  int calls = 0;
-  const std::function<void(const AddResult&)> done = [&calls](const AddResult&) { ++calls; };
+  const std::function<void(const AddResult&)> done = [this](const AddResult&) { ++calls; };
   producer.send(map, done);
   EXPECT_FALSE(producer.flush(0ms));
 }

@@ -68,9 +68,8 @@ TEST_P(WorkerSetBack, KeepsTheLeasesAndAttemptsOfWhatIsHeld) {
   orphan("alice");
   raw()("XCLAIM", "s", "g", "alice", 0, "1-0", "2-0", "RETRYCOUNT", 2, "JUSTID");
   WorkerOptions options = patient();
-  options.min_idle = 12s;
-  options.min_idle = 6s;
-  options.lease_renew_every = 2s;  // a renewal while the read's reply is on its way would lose them
+  options.min_idle = 3s;
+  options.lease_renew_every = 20ms;  // some while a read's reply is on its way
   options.concurrency = 2;
   options.prefetch = 16 * GetParam();
   Gate gate;

@@ -83,18 +83,13 @@ TEST_F(WorkersThatLoseAGroup, LeaveItWhereThePeerMadeItThatWasFirst) {
 TEST_F(WorkersThatLoseAGroup, SetItBackOnceWhereAStrangerMadeIt) {
   Proxy proxy{server()};
   Journal journal;
-  const auto seldom = [this](const std::string& name, const auto& observer) {
-    WorkerOptions patient = named(name, observer);
-    patient.lease_renew_every = 20min;  // nobody looks at the group that the stranger made
-    return patient;
-  };
-  ConsumerWorker alice{stream(proxy.options()), seldom("alice", alices_), journal.handler()};
-  ConsumerWorker bob{stream(proxy.options()), seldom("bob", bobs_), journal.handler()};
+  ConsumerWorker alice{stream(proxy.options()), named("alice", alices_), journal.handler()};
+  ConsumerWorker bob{stream(proxy.options()), named("bob", bobs_), journal.handler()};
   alice.start();
   bob.start();
-  ASSERT_TRUE(wait_until([&] { return calls_of("xinfo|groups") >= 4; })) << "each has looked";
   ASSERT_TRUE(journal.wait_for(append_ids(10)));
   ASSERT_TRUE(nothing_is_pending());
+  ASSERT_TRUE(has_been_looked_at());
   ASSERT_TRUE(blocked(2));
 
   Monitor monitor{server()};

@@ -5,7 +5,8 @@
 -- reason, limit of the dead letters, whose payload it is to have: 'given' (it follows: name, value,
 -- ...), 'stream' (as it is in the stream), or 'written' (the letter is there: acknowledge only; an
 -- owner may follow, whose it is expected to be in place of ours).
--- Answers 1, 0 (not ours), or the error for which the letter could not be written.
+-- Answers 1, 0 (not ours), 2 (ours, and counted anew), or the error for which the letter could not
+-- be written.
 local error = superseded()
 if error then return error end
 
@@ -14,7 +15,9 @@ local pending = pending_entry(id)
 local entry = entry_of(id)
 if entry then
   if not pending then return 0 end  -- somebody has acknowledged it
-  if pending[2] ~= consumer or pending[4] ~= tonumber(ARGV[5]) then return 0 end
+  if pending[2] ~= consumer then return 0 end
+  if is_counted_anew(pending, ARGV[5]) then return 2 end
+  if pending[4] ~= tonumber(ARGV[5]) then return 0 end
 elseif pending and pending[2] ~= (ARGV[11] == 'written' and ARGV[12] or consumer) then
   return 0
 end

@@ -6,9 +6,9 @@
 --
 -- ARGV: min_idle in ms to renew the worker's place in the record, or ''; then id, expected count,
 -- new count, idle time to set in ms, ...
--- Answers {{1 (changed), 0 (not ours) or 2 (no longer in the stream) for each id}}, and where the
--- record is renewed {how many are pending for this consumer, the group's low-water mark or '', how
--- many entries the stream has ever been given or ''}.
+-- Answers {{1 (changed), 0 (not ours), 2 (no longer in the stream) or 3 (ours, and counted anew) for
+-- each id}}, and where the record is renewed {how many are pending for this consumer, the group's
+-- low-water mark or '', how many entries the stream has ever been given or ''}.
 local error = superseded()
 if error then return error end
 
@@ -19,10 +19,14 @@ for i = 5, #ARGV, 4 do
   local answer = 0
   if (not pending or pending[2] == consumer) and not entry_of(id) then
     answer = 2
-  elseif pending and pending[2] == consumer and pending[4] == tonumber(ARGV[i + 1]) then
-    redis.call('XCLAIM', stream, group, consumer, 0, id,
-               'IDLE', ARGV[i + 3], 'RETRYCOUNT', ARGV[i + 2], 'JUSTID')
-    answer = 1
+  elseif pending and pending[2] == consumer then
+    if pending[4] == tonumber(ARGV[i + 1]) then
+      redis.call('XCLAIM', stream, group, consumer, 0, id,
+                 'IDLE', ARGV[i + 3], 'RETRYCOUNT', ARGV[i + 2], 'JUSTID')
+      answer = 1
+    elseif is_counted_anew(pending, ARGV[i + 1]) then
+      answer = 3
+    end
   end
   answers[#answers + 1] = answer
 end
@@ -32,13 +36,23 @@ local now = now_ms()
 redis.call('HSET', record, 'min_idle', ARGV[4], 'renewed', now)
 if token ~= '' then redis.call('HSET', record, 'token:' .. consumer, token, 'at:' .. consumer, now) end
 
+-- False where somebody made the group who is none of us: we are none of its consumers. Its position
+-- says nothing of what is done. (A user who may not make consumers is not asked.)
+local function is_our_group()
+  if redis.pcall('XGROUP', 'CREATECONSUMER', stream, group, consumer) ~= 1 then return true end
+  redis.call('XGROUP', 'DELCONSUMER', stream, group, consumer)
+  return false
+end
+
 -- Up to here the whole group is done: just before its lowest pending entry, or where it has read to.
 local summary = redis.call('XPENDING', stream, group)
 local mark, ours = '', 0
 for _, owner in ipairs(summary[4] or {}) do
   if owner[1] == consumer then ours = tonumber(owner[2]) end
 end
-if summary[1] > 0 then
+if not is_our_group() then
+  mark = ''
+elseif summary[1] > 0 then
   mark = '(' .. summary[2]
 else
   local groups = redis.pcall('XINFO', 'GROUPS', stream)  -- a user may not be allowed to ask

@@ -44,6 +44,9 @@ if made == 1 or not making then
   if again then redis.call('HSET', record, 'mark', start) end
 end
 
+-- By its consumers a group is known for ours. Who may not make them does without.
+redis.pcall('XGROUP', 'CREATECONSUMER', stream, group, consumer)
+
 local free = 1
 if token ~= '' then
   local holder = redis.call('HMGET', record, 'token:' .. consumer, 'at:' .. consumer)

@@ -53,6 +53,13 @@ TEST_F(BuryScript, WritesTheLetterAndAcknowledges) {
             R"("dlq_reason" "no such card" "f" "v"])");
 }
 
+TEST_F(BuryScript, PutsAsideWhatAReadHasBroughtAgain) {
+  given_pending(1);  // the first count
+  EXPECT_EQ(bury(3), Buried::kBuried);
+  EXPECT_THAT(pending(), IsEmpty());
+  EXPECT_EQ(letters_written(), 1);
+}
+
 TEST_F(BuryScript, KeepsTheFieldsByteForByte) {
   std::string bytes;
   for (int byte = 0; byte < 256; ++byte) bytes.push_back(static_cast<char>(byte));

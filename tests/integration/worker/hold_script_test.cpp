@@ -41,6 +41,24 @@ TEST_F(HoldScript, ChangesNothingThatHasAnotherCount) {
   EXPECT_THAT(pending(), ElementsAre("1-0 alice 2 idle 120m", "2-0 alice 2 idle 120m"));
 }
 
+TEST_F(HoldScript, KeepsTheCountOfWhatAReadHasBroughtAgain) {
+  given_pending(3);
+  given({1, 0}, "alice", 3, 2h);
+  given({2, 0}, "alice", 3, 2h);
+  given({3, 0}, "bob", 3, 2h);
+  raw()("XGROUP", "SETID", "s", "g", "0");
+  s().consume("g", "alice", {.count = 2, .block = 0ms});
+  EXPECT_THAT(pending(),
+              ElementsAre("1-0 alice 1 idle 0m", "2-0 alice 1 idle 0m", "3-0 bob 3 idle 120m"));
+  EXPECT_THAT(hold({{{1, 0}, 3, 4}, {{2, 0}, 3, 3, 10min}, {{3, 0}, 3, 3}}),
+              ElementsAre(Holding::kOurs, Holding::kOurs, Holding::kNotOurs));
+  EXPECT_THAT(pending(),
+              ElementsAre("1-0 alice 4 idle 0m", "2-0 alice 3 idle 10m", "3-0 bob 3 idle 120m"));
+  given({1, 0}, "alice", 1, 0ms);
+  EXPECT_THAT(renew({{{1, 0}, 4, 4}}).found, ElementsAre(Holding::kOurs));
+  EXPECT_EQ(pending().front(), "1-0 alice 4 idle 0m");
+}
+
 TEST_F(HoldScript, HasALateCopyChangeNothing) {
   given_pending(1);
   given({1, 0}, "alice", 2, 2h);
@@ -112,6 +130,19 @@ TEST_F(HoldScript, RenewsThePlaceInTheRecord) {
   EXPECT_GE(recorded("renewed"), ago(1min));
   EXPECT_GE(recorded("at:alice"), ago(1min));
   EXPECT_EQ(recorded("token:alice"), "mine");
+}
+
+TEST_F(HoldScript, TakesNoMarkOfAGroupThatAStrangerMade) {
+  given_pending(2);
+  s().ack("g", {{1, 0}, {2, 0}});
+  EXPECT_EQ(renew().mark, (StreamId{2, 0}));
+  append(s(), {{3, 0}});
+  raw()("XGROUP", "DESTROY", "s", "g");
+  raw()("XGROUP", "CREATE", "s", "g", "$");
+  EXPECT_EQ(renew().mark, std::nullopt) << "3-0 was passed over";
+  EXPECT_EQ(renew().mark, std::nullopt);
+  EXPECT_EQ(recorded("mark"), "2-0");
+  EXPECT_EQ(raw()("XINFO", "CONSUMERS", "s", "g").elements.size(), 0U);
 }
 
 TEST_F(HoldScript, RenewsNothingForAnOlderWorker) {

@@ -99,13 +99,31 @@ TEST_F(LateCopy, OfARenewalChangesNothingThatWasGivenBack) {
   ASSERT_TRUE(wait_until([&] { return proxy_.has_lost(); }));
   worker.request_stop();
   ASSERT_TRUE(is_idle_for({2, 0}, 59)) << "a peer may have it at once";
-  gate.open();
-  EXPECT_EQ(worker.stop(kGenerous).released, (Ids{{2, 0}}));
 
-  EXPECT_THAT(proxy_.deliver(), StartsWith("*4\r\n*2\r\n:0\r\n:0\r\n"));
+  EXPECT_THAT(proxy_.deliver(), StartsWith("*4\r\n*2\r\n"));
   EXPECT_GE(idle({2, 0}), 59);
   EXPECT_EQ(deliveries({2, 0}), 0);
+  gate.open();
+  EXPECT_EQ(worker.stop(kGenerous).released, (Ids{{2, 0}}));
   EXPECT_EQ(pending(), 1);
+}
+
+TEST_F(LateCopy, OfARenewalTakesNoNameThatWasGivenFree) {
+  append_ids(1);
+  WorkerOptions often = patient();
+  often.lease_renew_every = 20ms;
+  Gate gate;
+  ConsumerWorker worker{stream(proxy_.options()), often, [&](const Delivery&) { gate.pass(); }};
+  worker.start();
+  ASSERT_TRUE(gate.wait_for_arrivals(1));
+  proxy_.detain_request(hold("1-0", "1", "1"));
+  ASSERT_TRUE(wait_until([&] { return proxy_.has_lost(); }));
+  gate.open();
+  worker.stop(kGenerous);
+
+  EXPECT_THAT(proxy_.deliver(), StartsWith("-SUPERSEDED"));
+  EXPECT_EQ(raw()("HEXISTS", "{s}:millrace:g", "token:alice"), ":0");
+  EXPECT_EQ(raw()("XINFO", "CONSUMERS", "s", "g").elements.size(), 0U);
 }
 
 TEST_F(LateCopy, OfARenewalTakesNothingBackFromAPeer) {

@@ -6,6 +6,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
+constexpr const char* kWithoutAlice = R"(*6["token:bob" "his" "at:bob" "1" "left:alice" "mine"])";
+
 class LeaveScript : public ScriptTest {
  protected:
   void leave() { scripts::leave(eval(), config()); }
@@ -27,7 +29,7 @@ TEST_F(LeaveScript, GivesTheNameFreeAndRemovesAConsumerThatOwnsNothing) {
   given_names();
   leave();
   EXPECT_THAT(consumers(), ElementsAre("bob"));
-  EXPECT_EQ(raw()("HGETALL", kRecord), R"(*4["token:bob" "his" "at:bob" "1"])");
+  EXPECT_EQ(raw()("HGETALL", kRecord), kWithoutAlice);
   EXPECT_THAT(pending(), ElementsAre("1-0 bob 1 idle 0m"));
 }
 
@@ -37,7 +39,29 @@ TEST_F(LeaveScript, KeepsAConsumerThatOwnsPendingEntries) {
   leave();
   EXPECT_THAT(consumers(), ElementsAre("alice"));
   EXPECT_THAT(pending(), ElementsAre("1-0 alice 1 idle 0m", "2-0 alice 1 idle 0m"));
-  EXPECT_EQ(raw()("HGETALL", kRecord), R"(*4["token:bob" "his" "at:bob" "1"])");
+  EXPECT_EQ(raw()("HGETALL", kRecord), kWithoutAlice);
+}
+
+TEST_F(LeaveScript, HasNothingChangedByWhatComesLateFromAWorkerThatHasLeft) {
+  given_pending(1);
+  given({1, 0}, "alice", 2, 2h);
+  given_names();
+  leave();
+  const std::string before = everything();
+  const auto is_refused = [&](auto&& call) {
+    return thrown<ServerError>(call).prefix() == "SUPERSEDED" && everything() == before;
+  };
+  const scripts::Hold start{{1, 0}, 2, 3};
+  const detail::Pending entry{{1, 0}, 2};
+  EXPECT_TRUE(is_refused([&] { scripts::hold(eval(), config(), {&start, 1}); }));
+  EXPECT_TRUE(is_refused([&] { scripts::renew(eval(), config(), {}); }));
+  EXPECT_TRUE(is_refused([&] { scripts::take(eval(), config(), {}, 10, {}); }));
+  EXPECT_TRUE(is_refused([&] { scripts::retake(eval(), config(), {&entry, 1}); }));
+  EXPECT_TRUE(is_refused([&] { leave(); }));
+
+  config().token = "another";
+  EXPECT_TRUE(scripts::open(eval(), config(), std::nullopt).name_was_free);
+  EXPECT_EQ(scripts::hold(eval(), config(), {&start, 1}).front(), scripts::Holding::kOurs);
 }
 
 TEST_F(LeaveScript, LeavesNameAndConsumerToANewerWorker) {

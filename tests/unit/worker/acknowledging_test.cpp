@@ -2,6 +2,7 @@
 
 #include "support/entries.hpp"
 #include "unit/worker/fakes.hpp"
+#include "worker/intake.hpp"
 
 #include <gtest/gtest.h>
 
@@ -74,16 +75,28 @@ TEST_F(AcknowledgingTest, CountsWhatWasNotPendingAsLost) {
 
 TEST_F(AcknowledgingTest, DoesNotCountWhatItMayHaveAcknowledgedItself) {
   finish({{1, 0}, {2, 0}});
-  parts_.ledger.settle(parts_.ledger.take_acks(1), false);
+  parts_.ledger.not_acknowledged(parts_.ledger.take_acks(1));
   ScriptedConnection connection{[](const Words&) { return ":1\r\n"; }};
   Acknowledging{parts_.shared, 10}.send(on(connection));
   EXPECT_EQ(parts_.counters.leases_lost, 0U);
 
   finish({{3, 0}, {4, 0}});
-  parts_.ledger.settle(parts_.ledger.take_acks(1), false);
+  parts_.ledger.not_acknowledged(parts_.ledger.take_acks(1));
   ScriptedConnection none{[](const Words&) { return ":0\r\n"; }};
   Acknowledging{parts_.shared, 10}.send(on(none));
   EXPECT_EQ(parts_.counters.leases_lost, 1U) << "of two, one was sent before";
+}
+
+TEST_F(AcknowledgingTest, CountsWhatWasNotPendingWhenASweepIsOverThatMayHaveDroppedIt) {
+  finish({{1, 0}, {2, 0}, {3, 0}});
+  ScriptedConnection none{[](const Words&) { return ":0\r\n"; }};
+  {
+    const Sweep sweep{parts_.shared};
+    Acknowledging{parts_.shared, 10}.send(on(none));
+    EXPECT_EQ(parts_.counters.leases_lost, 0U);
+    hold_taken(parts_.shared, {.deleted_ids = {{1, 0}, {3, 0}}}, {});
+  }
+  EXPECT_EQ(parts_.counters.leases_lost, 1U);
 }
 
 TEST_F(AcknowledgingTest, HasThemWaitAgainWhereTheConnectionIsLost) {

@@ -72,7 +72,7 @@ TEST_F(HandlingDeferTest, LetsNobodyInBeforeALastStartHasEndedAndIsAcknowledged)
     completion_.ack();
     EXPECT_TRUE(test::wait_until([&] { return parts_.ledger.acks_due_at().has_value(); }));
     is_acknowledged = true;
-    parts_.ledger.settle(parts_.ledger.take_acks(1), true);
+    parts_.ledger.acknowledged(parts_.ledger.take_acks(1), 10);
     neighbour.join();
   }};
   EXPECT_EQ(handle(handling, taken_over(4)), Result::kDeferred);

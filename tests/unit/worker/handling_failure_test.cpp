@@ -229,7 +229,7 @@ TEST_F(HandlingFailureTest, LetsNobodyInBeforeALastStartIsAcknowledged) {
   std::thread keeper{[&] {
     ASSERT_TRUE(test::wait_until([&] { return parts_.ledger.acks_due_at().has_value(); }));
     EXPECT_TRUE(neighbour->waits());
-    parts_.ledger.settle(parts_.ledger.take_acks(1), true);
+    parts_.ledger.acknowledged(parts_.ledger.take_acks(1), 10);
   }};
   EXPECT_EQ(handle(handling, taken_over(4)), Result::kSucceeded);
   EXPECT_TRUE(neighbour->is_inside());
@@ -245,12 +245,12 @@ TEST_F(HandlingFailureTest, HasItsNeighboursAcknowledgedBeforeALastStart) {
   });
   handle(handling, fresh({2, 0}));
   std::thread keeper{[&] {
-    for (const bool acknowledged : {false, true}) {
-      ASSERT_TRUE(test::wait_until([&] { return parts_.ledger.acks_due_at().has_value(); }));
-      parts_.ledger.settle(parts_.ledger.take_acks(1), acknowledged);
-    }
     ASSERT_TRUE(test::wait_until([&] { return parts_.ledger.acks_due_at().has_value(); }));
-    parts_.ledger.settle(parts_.ledger.take_acks(1), true);
+    parts_.ledger.not_acknowledged(parts_.ledger.take_acks(1));
+    ASSERT_TRUE(test::wait_until([&] { return parts_.ledger.acks_due_at().has_value(); }));
+    parts_.ledger.acknowledged(parts_.ledger.take_acks(1), 1);
+    ASSERT_TRUE(test::wait_until([&] { return parts_.ledger.acks_due_at().has_value(); }));
+    parts_.ledger.acknowledged(parts_.ledger.take_acks(1), 10);
   }};
   EXPECT_EQ(handle(handling, taken_over(4)), Result::kSucceeded);
   keeper.join();
@@ -262,7 +262,7 @@ TEST_F(HandlingFailureTest, HasWhoAcknowledgesItselfDoSoBeforeAndAfterALastStart
   std::vector<Ids> sent;
   const auto send = [&] {
     sent.push_back(done.ids);
-    parts_.ledger.settle(std::exchange(done, {}), true);
+    parts_.ledger.acknowledged(std::exchange(done, {}), 10);
   };
   Handling::Acks acks{done, send};
   handle(handling, taken_over(3, {2, 0}), &acks);

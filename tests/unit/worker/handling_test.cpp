@@ -141,6 +141,24 @@ TEST_F(HandlingCallTest, StartsNothingWhereAStopComesBeforeTheLeaseIsYoung) {
   EXPECT_EQ(parts_.ledger.size(), 0U);
 }
 
+TEST_F(HandlingCallTest, StartsNothingUnderANameThatHasNotBeenRenewedForHalfOfMinIdle) {
+  auto handling = this->handling();
+  parts_.shared.group.renewed(parts_.clock.now(), std::nullopt, std::nullopt);
+  parts_.clock.advance(15s);
+  answer_ = "*4\r\n*0\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n";
+  EXPECT_EQ(handle(handling, fresh()), Result::kSucceeded);
+  EXPECT_EQ(eval_.args, (std::vector<Words>{{"g", "alice", "me", "30000"}})) << "it was renewed";
+
+  when_asked_ = [&](std::size_t) {
+    parts_.clock.advance(15s);  // the reply is long in coming
+    if (eval_.args.size() == 4) handling.drain();
+  };
+  parts_.clock.advance(15s);
+  EXPECT_EQ(handle(handling, fresh({2, 0})), Result::kNotStarted);
+  EXPECT_EQ(eval_.args.size(), 4U);
+  EXPECT_EQ(attempts_, (std::vector<std::uint64_t>{1}));
+}
+
 TEST_F(HandlingCallTest, CountsTheStartOfAnEntryThatWasTakenOverBeforeItStarts) {
   auto handling = this->handling();
   EXPECT_EQ(handle(handling, taken_over(3)), Result::kSucceeded);
@@ -175,7 +193,7 @@ TEST_F(HandlingCallTest, HandlesFromMemoryWhatIsNoLongerInTheStream) {
   EXPECT_EQ(handle(handling, taken_over(2)), Result::kSucceeded);
   EXPECT_EQ(value, "v");
   EXPECT_EQ(attempts_, (std::vector<std::uint64_t>{3})) << "it is counted here";
-  EXPECT_EQ(parts_.ledger.take_acks(1).maybe_gone, 1U);
+  EXPECT_EQ(parts_.ledger.acknowledged(parts_.ledger.take_acks(1), 0), 0U);
   EXPECT_EQ(parts_.counters.leases_lost, 0U);
 }
 

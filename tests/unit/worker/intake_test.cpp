@@ -163,7 +163,7 @@ TEST_F(IntakeTest, RemembersOfAnEntryThatIsHeldThatItWasTrimmed) {
   const StreamId held{1, 0};
   hold_taken(parts_.shared, taken({}, {}, {{1, 0}}), {}, {&held, 1});
   parts_.ledger.finish(work.ticket, parts_.clock.now());
-  EXPECT_EQ(parts_.ledger.take_acks(1).maybe_gone, 1U);
+  EXPECT_EQ(parts_.ledger.acknowledged(parts_.ledger.take_acks(1), 0), 0U);
   EXPECT_EQ(parts_.counters.dead_lettered, 0U) << "it is handled from memory";
 }
 

@@ -65,7 +65,7 @@ TEST_F(LedgerLeaseTest, LosesNothingThatWasFinishedMeanwhile) {
   EXPECT_FALSE(ledger_.lost(waits, 1));
   const AckBatch acks = ledger_.take_acks(1);
   EXPECT_FALSE(ledger_.lost(waits, 1));
-  ledger_.settle(acks, true);
+  ledger_.acknowledged(acks, 10);
   EXPECT_FALSE(ledger_.lost(waits, 1));
 }
 
@@ -89,7 +89,7 @@ TEST_F(LedgerLeaseTest, AcknowledgesAfterALostLeaseWithoutSurprise) {
   const Work work = running({1, 0});
   ledger_.lost(work.ticket, 1);
   ledger_.finish(work.ticket, clock_.now());
-  EXPECT_EQ(ledger_.take_acks(1).maybe_gone, 1U);
+  EXPECT_EQ(ledger_.acknowledged(ledger_.take_acks(1), 0), 0U);
 }
 
 TEST_F(LedgerLeaseTest, ThatRanOutDuringACallIsToldOfOnce) {
@@ -101,7 +101,7 @@ TEST_F(LedgerLeaseTest, ThatRanOutDuringACallIsToldOfOnce) {
   EXPECT_FALSE(ledger_.lost(fails.ticket, 1)) << "a peer has it";
   EXPECT_EQ(ledger_.running(), (Ids{{2, 0}})) << "and nobody here";
   ledger_.finish(succeeds.ticket, clock_.now());
-  EXPECT_EQ(ledger_.take_acks(1).maybe_gone, 1U);
+  EXPECT_EQ(ledger_.acknowledged(ledger_.take_acks(1), 0), 0U);
 }
 
 TEST_F(LedgerLeaseTest, EndsByTheClockAlone) {

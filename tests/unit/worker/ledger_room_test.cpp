@@ -53,9 +53,9 @@ TEST_F(LedgerRoomTest, IsNoneWhileThePayloadsAreTooBig) {
 
 TEST_F(LedgerRoomTest, IsNoneWhileAcknowledgementsFail) {
   done({1, 0});
-  ledger_.settle(ledger_.take_acks(1), false);
+  ledger_.not_acknowledged(ledger_.take_acks(1));
   EXPECT_EQ(ledger_.room(), 0U);
-  ledger_.settle(ledger_.take_acks(1), true);
+  ledger_.acknowledged(ledger_.take_acks(1), 10);
   EXPECT_EQ(ledger_.room(), 4U);
 }
 

@@ -26,9 +26,9 @@ TEST_F(LedgerTest, SkipsAnEntryInEveryStateUntilItsAcknowledgementIsAnswered) {
   EXPECT_FALSE(can_be_held({1, 0})) << "done";
   const AckBatch acks = ledger_.take_acks(10);
   EXPECT_FALSE(can_be_held({1, 0})) << "being acknowledged";
-  ledger_.settle(acks, false);
+  ledger_.not_acknowledged(acks);
   EXPECT_FALSE(can_be_held({1, 0})) << "to be acknowledged again";
-  ledger_.settle(ledger_.take_acks(10), true);
+  ledger_.acknowledged(ledger_.take_acks(10), 10);
   EXPECT_EQ(ledger_.size(), 0U);
   EXPECT_TRUE(can_be_held({1, 0}));
 }
@@ -106,41 +106,72 @@ TEST_F(LedgerTest, HasFailedAcknowledgementsAgainBeforeLaterOnesAndDueAtOnce) {
   const AckBatch acks = ledger_.take_acks(10);
   done({3, 0});
   EXPECT_FALSE(ledger_.acks_failing());
-  ledger_.settle(acks, false);
+  ledger_.not_acknowledged(acks);
   EXPECT_TRUE(ledger_.acks_failing());
   EXPECT_LE(ledger_.acks_due_at(), clock_.now());
 
   const AckBatch again = ledger_.take_acks(10);
   EXPECT_EQ(again.ids, (Ids{{1, 0}, {2, 0}, {3, 0}}));
-  ledger_.settle(again, true);
+  ledger_.acknowledged(again, 10);
   EXPECT_FALSE(ledger_.acks_failing());
   EXPECT_EQ(ledger_.size(), 0U);
 }
 
 TEST_F(LedgerTest, IsNotToldThatAcknowledgementsFailByThoseThatWereNone) {
-  ledger_.settle(ledger_.take_acks(10), false);
+  ledger_.not_acknowledged(ledger_.take_acks(10));
   EXPECT_FALSE(ledger_.acks_failing());
 }
 
 TEST_F(LedgerTest, KnowsWhichAcknowledgementsMayFindNothing) {
   done({1, 0});
   done({2, 0});
-  const AckBatch lost = ledger_.take_acks(1);
-  EXPECT_EQ(lost.maybe_gone, 0U);
-  ledger_.settle(lost, false);
+  ledger_.not_acknowledged(ledger_.take_acks(1));
   ledger_.note_trimmed(Ids{{3, 0}});
   queued({3, 0});
   queued({4, 0});
   ledger_.note_trimmed(Ids{{4, 0}});
   const AckBatch again = ledger_.take_acks(10);
   EXPECT_EQ(again.ids, (Ids{{1, 0}, {2, 0}}));
-  EXPECT_EQ(again.maybe_gone, 1U) << "1-0 was sent before";
+  EXPECT_EQ(ledger_.acknowledged(again, 0), 1U) << "1-0 was sent before";
 
   AckBatch rest;
   const Ticket trimmed = running({5, 0}).ticket;
   ledger_.note_trimmed(Ids{{5, 0}});
   ledger_.finish_into(rest, trimmed);
-  EXPECT_EQ(rest.maybe_gone, 1U) << "5-0 was trimmed while it was held";
+  ledger_.finish_into(rest, running({6, 0}).ticket);
+  ledger_.note_trimmed(Ids{{6, 0}});
+  EXPECT_EQ(ledger_.acknowledged(rest, 0), 0U)
+      << "5-0 was trimmed while it was held, 6-0 when its acknowledgement was on its way";
+}
+
+TEST_F(LedgerTest, HasASweepSayWhyAnAcknowledgementFoundNothing) {
+  for (std::uint64_t i = 1; i <= 4; ++i) done({i, 0});
+  ledger_.begin_sweep();
+  ledger_.begin_sweep();
+  EXPECT_EQ(ledger_.acknowledged(ledger_.take_acks(3), 1), 0U) << "its reply is on the way";
+  ledger_.note_trimmed(Ids{{1, 0}, {9, 0}});
+  EXPECT_EQ(ledger_.end_sweep(), 0U) << "there is another one";
+  EXPECT_EQ(ledger_.end_sweep(), 1U) << "of two that were missing, one was trimmed";
+
+  ledger_.begin_sweep();
+  EXPECT_EQ(ledger_.end_sweep(), 0U) << "that was told before";
+  EXPECT_EQ(ledger_.acknowledged(ledger_.take_acks(1), 0), 1U) << "no sweep is to be waited for";
+}
+
+TEST_F(LedgerTest, KeepsAStartThatIsCountedButWasPutOff) {
+  Work work = entry({1, 0});
+  work.reclaimed = true;
+  work.deliveries = 4;
+  const Work first = detail::running(ledger_, work);
+  ledger_.starting(first.ticket, 5);
+  ledger_.await_recovery(first.ticket);  // the reply was lost
+  work.deliveries = 5;
+  work.waits_since = clock_.now();
+  for (int times = 0; times < 2; ++times) {
+    const Work again = detail::running(ledger_, work);
+    EXPECT_TRUE(again.start_counted);
+    parked(again, Milliseconds{0});
+  }
 }
 
 TEST_F(LedgerTest, AddsToTheAcknowledgementsOfWhoeverSendsThemItself) {
@@ -150,14 +181,14 @@ TEST_F(LedgerTest, AddsToTheAcknowledgementsOfWhoeverSendsThemItself) {
   EXPECT_EQ(acks.ids, (Ids{{1, 0}, {2, 0}}));
   EXPECT_EQ(ledger_.acks_due_at(), std::nullopt) << "nobody else sends them";
   EXPECT_FALSE(can_be_held({1, 0}));
-  ledger_.settle(acks, true);
+  ledger_.acknowledged(acks, 10);
   EXPECT_EQ(ledger_.size(), 0U);
 }
 
 TEST_F(LedgerTest, HasThemWaitIfTheyCouldNotBeSent) {
   AckBatch acks;
   ledger_.finish_into(acks, running({1, 0}).ticket);
-  ledger_.settle(acks, false);
+  ledger_.not_acknowledged(acks);
   EXPECT_EQ(ledger_.take_acks(10).ids, (Ids{{1, 0}}));
 }
 
@@ -194,7 +225,7 @@ TEST_F(LedgerTest, ForgetsEverythingWhenTheStreamIsMadeNew) {
   done({3, 0});
   done({4, 0});
   const AckBatch acks = ledger_.take_acks(1);
-  ledger_.settle(acks, false);
+  ledger_.not_acknowledged(acks);
   ledger_.leave(running({5, 0}).ticket, clock_.now());
   ledger_.start_over();
   EXPECT_EQ(ledger_.size(), 0U);
@@ -220,8 +251,8 @@ TEST_F(LedgerTest, LetsNoTicketOfAnOldStreamTouchAnEntryOfTheNewOne) {
   EXPECT_TRUE(mine.ids.empty());
   ledger_.drop(waits);
   ledger_.leave(runs, clock_.now());
-  ledger_.settle(acks, true);
-  ledger_.settle(acks, false);
+  ledger_.acknowledged(acks, 10);
+  ledger_.not_acknowledged(acks);
   EXPECT_EQ(ledger_.size(), 3U);
   EXPECT_FALSE(ledger_.acks_failing());
   EXPECT_EQ(ledger_.running(), (Ids{{2, 0}}));
@@ -234,7 +265,7 @@ TEST_F(LedgerTest, DropsTheAcknowledgementsOfAnOldStreamFromABatchThatGoesOn) {
   ledger_.start_over();
   ledger_.finish_into(acks, running({2, 0}).ticket);
   EXPECT_EQ(acks.ids, (Ids{{2, 0}}));
-  ledger_.settle(acks, true);
+  ledger_.acknowledged(acks, 10);
   EXPECT_EQ(ledger_.size(), 0U);
 }
 

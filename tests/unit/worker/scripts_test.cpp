@@ -173,6 +173,18 @@ TEST_F(ScriptsTest, HoldNamesEachEntryWithTheCountItHasAndIsToHaveAndItsIdleTime
                                              "7", "7", "250", "3-0", "1", "0", "0"}}));
 }
 
+TEST_F(ScriptsTest, HoldAsksOnceMoreAboutWhatAReadHasBroughtAgain) {
+  answers({"*1\r\n*4\r\n:3\r\n:1\r\n:3\r\n:3\r\n", "*1\r\n*3\r\n:1\r\n:0\r\n:2\r\n"});
+  const std::vector<scripts::Hold> holds{
+      {{1, 0}, 3, 4}, {{2, 0}, 1, 1}, {{3, 0}, 5, 5, 250ms}, {{4, 0}, 2, 2}};
+  using enum scripts::Holding;
+  EXPECT_EQ(scripts::hold(eval_, config_, holds),
+            (std::vector<scripts::Holding>{kOurs, kOurs, kNotOurs, kTrimmed}));
+  EXPECT_EQ(eval_.args.back(), (Words{"g", "alice", "me", "", "1-0", "1", "4", "0", "3-0", "1", "5",
+                                      "250", "4-0", "1", "2", "0"}))
+      << "with the count that it begins anew with";
+}
+
 TEST_F(ScriptsTest, HoldAsksForAFewAtATime) {
   std::vector<scripts::Hold> holds;
   for (std::uint64_t i = 1; i <= scripts::kMostIds + 2; ++i) holds.push_back({{i, 0}, 1, 0});
