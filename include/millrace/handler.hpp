@@ -102,13 +102,15 @@ struct Delivery {
   std::uint64_t attempt = 1;  ///< Starts of the handler for this entry, this one included.
   bool reclaimed = false;     ///< It was pending before: after a retry, a crash or a lost reply.
   /// Fires when the handler should give up: its lease is lost, so that a peer may have the entry;
-  /// `max_handler_time` has passed; or the deadline of ConsumerWorker::stop has.
+  /// `max_handler_time` has passed; or the deadline of ConsumerWorker::stop has. What is registered
+  /// for it (std::stop_callback) may run on the thread that renews leases: it is to be short.
   std::stop_token stop{};
   std::string_view stream{}, group{}, consumer{};
   detail::Call* call = nullptr;  ///< The worker's own; gone when the handler returns.
 
   /// For the handler, while it runs: gives it `time` from now on, where `max_handler_time` would
-  /// end it before. False: the lease is lost, or there is no worker (in a test of a handler).
+  /// end it before; it never shortens a call. False: the lease is lost, or there is no worker (in a
+  /// test of a handler).
   MILLRACE_EXPORT bool extend(std::chrono::milliseconds time) const;
 
   /// For the handler, while it runs: lets another thread finish this call, later. What the handler

@@ -84,7 +84,8 @@ class Observer {
   /// The handler threw; `what` is the exception's text. on_verdict follows.
   virtual void on_handler_exception(const Delivery& /*delivery*/, std::string_view /*what*/) {}
 
-  /// Acknowledged; `pending` of them were still pending (the others are counted as leases lost).
+  /// Acknowledged; `pending` of them were still pending. The others are counted as leases lost, but
+  /// for those that were trimmed, acknowledged before, or told of as lost.
   virtual void on_acknowledged(std::span<const StreamId> /*ids*/, std::size_t /*pending*/) {}
 
   /// Entries taken over, and pending entries that were dropped because their payload is gone.

@@ -20,11 +20,13 @@ struct WorkerStats {
   std::uint64_t dead_lettered = 0;  ///< Dead letters written.
   std::uint64_t reclaimed = 0;      ///< Entries taken over: idle ones of anybody, and own orphans.
   std::uint64_t released = 0;       ///< Entries given back at the stop.
-  std::uint64_t leases_lost = 0;    ///< Held entries that turned out to be a peer's.
-  std::uint64_t trimmed = 0;        ///< Pending entries whose payload was gone.
-  std::uint64_t reconnects = 0;     ///< Connections made after the first.
-  std::size_t in_flight = 0;        ///< Entries held now: queued, running, or not yet acknowledged.
-  std::size_t queued_bytes = 0;     ///< Bytes of the payloads that are held now.
+  /// Held entries that turned out to be a peer's, whose lease was not renewed for `min_idle`, or
+  /// whose call took longer than `max_handler_time`.
+  std::uint64_t leases_lost = 0;
+  std::uint64_t trimmed = 0;     ///< Pending entries whose payload was gone.
+  std::uint64_t reconnects = 0;  ///< Connections made after the first.
+  std::size_t in_flight = 0;     ///< Entries held now: queued, running, or not yet acknowledged.
+  std::size_t queued_bytes = 0;  ///< Bytes of the payloads that are held now.
 
   // Empty if WorkerOptions::metrics is false.
 

@@ -29,7 +29,9 @@ Company::Pass::~Pass() {
 bool Company::enter(Pass::Wish wish) {
   std::unique_lock lock{mutex_};
   if (wish == Pass::Wish::kAny) {
-    changed_.wait(lock, [this] { return !alone_ && want_to_be_alone_ == 0; });
+    changed_.wait(lock, [this, before = waits_in_vain_] {
+      return !alone_ && (want_to_be_alone_ == 0 || waits_in_vain_ != before);
+    });
     ++inside_;
     return true;
   }
@@ -37,7 +39,11 @@ bool Company::enter(Pass::Wish wish) {
   const bool is_alone =
       changed_.wait_for(lock, patience_, [this] { return !alone_ && inside_ == 0; });
   --want_to_be_alone_;
-  if (is_alone) alone_ = true;
+  if (is_alone) {
+    alone_ = true;
+  } else {
+    ++waits_in_vain_;
+  }
   changed_.notify_all();
   return is_alone;
 }

@@ -14,7 +14,8 @@ namespace millrace::detail {
 /// Who finishes it later, by a Completion, is waited for, but for kPatience at most.
 ///
 /// Invariant: while somebody is alone, nobody else is inside. While somebody waits to be alone,
-/// nobody enters, for kPatience at most; so a handler that waits for another one cannot hang here.
+/// nobody enters; but who comes meanwhile enters as soon as one such wait has been in vain, so
+/// after kPatience at most, and a handler that waits for another one cannot hang here.
 class Company {
  public:
   /// Inside from here to its end. A call inside a call (a handler that reaps for another worker)
@@ -53,6 +54,7 @@ class Company {
   std::condition_variable changed_;
   std::size_t inside_ = 0;
   std::size_t want_to_be_alone_ = 0;
+  std::size_t waits_in_vain_ = 0;
   bool alone_ = false;
 };
 

@@ -146,8 +146,8 @@ void Handling::make_sure(std::vector<Attempt>& attempts, scripts::Eval eval,
     shared_.group.renew(eval, shared_.clock);
   }
   if (shared_.group.name_is_old(shared_.clock.now())) {
-    for (const Attempt& attempt : attempts) shared_.ledger.drop(attempt.work.ticket);
-    return attempts.clear();
+    for (const Attempt& attempt : attempts) shared_.ledger.put_back(attempt.work.ticket);
+    return attempts.clear();  // for the keeper to give back
   }
   // Nobody can have taken what was delivered to us less than `min_idle` ago. An entry that was
   // taken over has its start counted: the count that the server keeps is that of starts.
@@ -205,6 +205,11 @@ void Handling::ask(std::span<Attempt* const> attempts, scripts::Eval eval,
       attempt.is_gone = true;
       results[attempt.index] = Result::kNotOurs;
       if (shared_.ledger.start_refused(ticket)) tell_of_lost_lease(shared_, ticket.id);
+      continue;
+    }
+    if (found[i] == scripts::Holding::kCountedAnew) {
+      attempt.is_gone = true;
+      shared_.ledger.start_put_off(ticket, after(shared_.clock.now(), scripts::kAskAgain));
       continue;
     }
     // What is no longer in the stream is handled from memory: there is no count to keep for it.
@@ -308,8 +313,9 @@ Handling::Ended Handling::now() const {
 
 void Handling::finish_deferred(const Attempt& attempt, const Verdict& verdict) {
   const Ended ended = now();
-  tell_of(delivery_of(attempt, nullptr), &verdict, {});
   conclude(attempt, verdict, {}, ended, nullptr);
+  // Now, so that a stop() in there does not wait for this call.
+  tell_of(delivery_of(attempt, nullptr), &verdict, {});
 }
 
 Handling::Result Handling::conclude(const Attempt& attempt, const Verdict& verdict,

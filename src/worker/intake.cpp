@@ -86,6 +86,8 @@ void give_up_unfetched(const Shared& shared, scripts::Eval eval, std::span<Work*
       if (shared.ledger.drop(work.ticket)) tell_of_lost_lease(shared, work.ticket.id);
     } else if (found[i] == scripts::Holding::kOurs) {
       shared.ledger.put_back(work.ticket);  // its count was put right only now
+    } else if (found[i] == scripts::Holding::kCountedAnew) {
+      shared.ledger.start_put_off(work.ticket, after(shared.clock.now(), scripts::kAskAgain));
     } else if (!shared.config.letters.enabled) {
       shared.ledger.drop(work.ticket);
     } else {

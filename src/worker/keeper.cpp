@@ -255,6 +255,7 @@ void Keeper::note_found(const std::vector<std::pair<Ticket, std::uint64_t>>& ask
                         TimePoint sent_at) {
   for (std::size_t i = 0; i < found.size(); ++i) {
     const auto& [ticket, deliveries] = asked[first + i];
+    if (found[i] == scripts::Holding::kCountedAnew) continue;  // when its reply has been taken
     if (found[i] != scripts::Holding::kNotOurs) {
       shared_.ledger.renewed(ticket, sent_at);
       if (found[i] == scripts::Holding::kTrimmed) shared_.ledger.note_trimmed({&ticket.id, 1});
@@ -278,7 +279,9 @@ void Keeper::park_again() {
   const auto found =
       scripts::hold([this](auto&&... args) { return eval(args...); }, shared_.config, holds);
   for (std::size_t i = 0; i < found.size(); ++i) {
-    if (found[i] != scripts::Holding::kOurs) shared_.ledger.forget_parked(holds[i].id);
+    const bool is_gone =
+        found[i] == scripts::Holding::kNotOurs || found[i] == scripts::Holding::kTrimmed;
+    if (is_gone) shared_.ledger.forget_parked({holds[i].id, holds[i].expected});
   }
 }
 
@@ -289,7 +292,7 @@ void Keeper::settle() {
   // Leases come first: what takes longer than to the next renewal goes on after it.
   settle_until(allowed(Duty::kRenew, renew_at_));
   is_cut_off_ = false;
-  settle_at_ = TimePoint{};
+  settle_at_ = settling_.is_early() ? after(shared_.clock.now(), scripts::kAskAgain) : TimePoint{};
   if (const auto& refusal = settling_.refusal()) {
     settle_at_ = shared_.clock.now() + kBuryAgain;
     refuse(Duty::kSettle, *refusal);  // nothing else waits with the letter

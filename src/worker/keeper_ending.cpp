@@ -23,7 +23,7 @@ constexpr int kUnblockAttempts = 100;
 
 bool Keeper::unblock(std::uint64_t client) {
   const Reply reply = connection().call(
-      {.command = "CLIENT UNBLOCK", .key = shared_.config.key},
+      {.command = "CLIENT UNBLOCK", .key = shared_.config.key, .deadline = in_time()},
       [&](RequestBuffer& request) { request.command("CLIENT", 3).arg("UNBLOCK").arg(client); });
   return reply.root().integer() == 1;
 }

@@ -56,9 +56,14 @@ std::vector<Pending> Ledger::orphans(std::span<const Pending> pending, TimePoint
   forget_left(now);
   std::vector<Pending> orphans;
   for (const Pending& entry : pending) {
-    const bool known =
-        held_.contains(entry.id) || parked_.contains(entry.id) || left_.contains(entry.id);
-    if (!known) orphans.push_back(entry);
+    const auto held = held_.find(entry.id);
+    const bool is_held = held != held_.end();
+    const bool is_parked = parked_.contains(entry.id);
+    if (!is_held && !is_parked && !left_.contains(entry.id)) orphans.push_back(entry);
+    // Brought again by a read whose reply was lost.
+    if (entry.deliveries == 1 && (is_held || is_parked)) {
+      note_reset(entry.id, is_held ? &held->second : nullptr);
+    }
   }
   return orphans;
 }
@@ -198,6 +203,17 @@ void Ledger::doubt_start(StreamId id, std::uint64_t deliveries) {
   starts_in_doubt_[id] = deliveries;
 }
 
+void Ledger::start_put_off(const Ticket& ticket, TimePoint due) {
+  {
+    std::lock_guard lock{mutex_};
+    Held* const held = find(ticket, State::kRunning);
+    if (held == nullptr) return;
+    held->starting = false;
+    starts_in_doubt_.erase(ticket.id);
+  }
+  rest(ticket, due, std::nullopt);
+}
+
 bool Ledger::start_refused(const Ticket& ticket) {
   std::lock_guard lock{mutex_};
   if (find(ticket) == nullptr) return false;
@@ -222,7 +238,7 @@ bool Ledger::extend(const Ticket& ticket, TimePoint until) {
   std::lock_guard lock{mutex_};
   Held* const held = find(ticket, State::kRunning);
   if (held == nullptr || held->lost || held->expired || held->overdue) return false;
-  held->until = until;
+  held->until = std::max(held->until, until);
   return true;
 }
 

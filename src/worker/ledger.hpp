@@ -109,6 +109,7 @@ class Ledger {
   bool reserve(Work& work) { return hold(work, false); }
 
   /// Of these own pending entries, those that nobody here knows: not held, not parked, not left.
+  /// What is known and has begun to count anew is among resets() from now on.
   std::vector<Pending> orphans(std::span<const Pending> pending, TimePoint now);
 
   /// What was skipped although a read had brought it: the counts that the server is to have again,
@@ -142,9 +143,11 @@ class Ledger {
   void starting(const Ticket& ticket, std::uint64_t deliveries);
   /// It has refused: the entry is not ours, and not held any more. False: it was not held.
   bool start_refused(const Ticket& ticket);
+  /// It could not be told yet: not started, and tried again when it is due.
+  void start_put_off(const Ticket& ticket, TimePoint due);
   /// It has been told.
   void started(const Ticket& ticket, TimePoint sent_at, std::uint64_t deliveries);
-  /// Gives its handler until then. False: it has lost its lease.
+  /// Gives its handler until then, if it had less. False: it has lost its lease.
   bool extend(const Ticket& ticket, TimePoint until);
   /// Its handler returned but somebody finishes it later: from now on it holds a place.
   void defer(const Ticket& ticket);
@@ -245,7 +248,8 @@ class Ledger {
   std::vector<Pending> due_retries(TimePoint now, std::size_t limit);
   /// All parked entries, and when they are due.
   std::vector<std::pair<Pending, TimePoint>> parked() const;
-  void forget_parked(StreamId id);
+  /// Not where it has been started, and parked again, since.
+  void forget_parked(const Pending& entry);
   /// Queues what has rested. When the next parked or resting entry is due; TimePoint::max(): none.
   TimePoint next_retry(TimePoint now);
   /// The same time, and nothing is queued.

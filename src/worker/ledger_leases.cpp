@@ -178,9 +178,11 @@ std::vector<std::pair<Pending, TimePoint>> Ledger::parked() const {
   return parked;
 }
 
-void Ledger::forget_parked(StreamId id) {
+void Ledger::forget_parked(const Pending& entry) {
   std::lock_guard lock{mutex_};
-  forget_parked_locked(id);
+  const auto parked = parked_.find(entry.id);
+  const bool is_the_same = parked != parked_.end() && parked->second.deliveries == entry.deliveries;
+  if (is_the_same) forget_parked_locked(entry.id);
 }
 
 void Ledger::forget_parked_locked(StreamId id) {

@@ -79,6 +79,8 @@ bool Ledger::waits_parked(const Work& work) const {
 }
 
 void Ledger::note_reset(StreamId id, const Held* held) {
+  // What is done may have been acknowledged, and this is another delivery.
+  if (held != nullptr && held->state >= State::kDone) return;
   const std::uint64_t deliveries =
       held == nullptr ? parked_.at(id).deliveries : held->work.deliveries;
   if (held == nullptr || deliveries > 1) resets_[id] = deliveries;
@@ -89,9 +91,12 @@ std::vector<std::pair<Pending, TimePoint>> Ledger::resets(std::size_t limit) con
   std::vector<std::pair<Pending, TimePoint>> resets;
   for (const auto& [id, deliveries] : resets_) {
     if (resets.size() == limit) break;
+    const auto held = held_.find(id);
+    const bool is_held = held != held_.end();
+    if (is_held && held->second.starting) continue;  // its count is what comes of that
     const auto parked = parked_.find(id);
-    resets.push_back(
-        {{id, deliveries}, parked == parked_.end() ? TimePoint::max() : parked->second.due});
+    resets.push_back({{id, is_held ? held->second.work.deliveries : deliveries},
+                      parked == parked_.end() ? TimePoint::max() : parked->second.due});
   }
   return resets;
 }

@@ -30,6 +30,7 @@ Reader::Reader(const Shared& shared, Handling& handling, std::function<void(Time
       due_{std::move(due)},
       fail_{std::move(fail)},
       page_size_{std::min(config_.prefetch, scripts::kMostIds)},
+      read_size_{config_.prefetch},
       backoff_{config_.reconnect_min, config_.reconnect_max},
       remake_backoff_{config_.reconnect_min, config_.reconnect_max} {}
 
@@ -57,6 +58,7 @@ void Reader::step() {
   if (stop_.stop_requested() || wait_while_paused()) return;
   const auto run = [this](auto&&... args) { return eval(args...); };
   undo_resets(shared_, run);  // before they are looked for with the count of before
+  renew_old_name();  // for another worker of the name nothing is taken, and kept from being idle
   if (stuck_) step_past_stuck();
   if (must_recover_.load()) recover();
   retry_due();
@@ -155,7 +157,7 @@ void Reader::retry_due() {
     if (due.empty()) return;
     take_in(retake(due), now);
     // What was not taken is a peer's.
-    for (const Pending& entry : due) shared_.ledger.forget_parked(entry.id);
+    for (const Pending& entry : due) shared_.ledger.forget_parked(entry);
     work_off();
   }
 }
@@ -256,12 +258,13 @@ void Reader::take_in(scripts::Taken&& taken, TimePoint sent_at, std::span<const 
 
 void Reader::read() {
   if (shared_.ledger.acks_failing()) flush_acks();
-  const std::size_t room = shared_.ledger.room();
+  const std::size_t room = std::min(shared_.ledger.room(), read_size_.get());
   if (room == 0) return;
   renew_old_name();  // scripts ask for themselves whether the name is still ours
+  if (stop_.stop_requested()) return;
   Acknowledging acks{shared_, kMostAcks};
   const TimePoint sent_at = shared_.clock.now();
-  EntryBatch entries = read_new(acks, room);
+  EntryBatch entries = read_in_time(acks, room);
   well();
   const std::size_t came = entries.size();
   const std::size_t held = hold_new(shared_, std::move(entries), sent_at);
@@ -271,6 +274,17 @@ void Reader::read() {
   undo_resets(shared_, [this](auto&&... args) { return eval(args...); });
   work_off();
   if (acks.error()) acks.error()->raise();
+}
+
+EntryBatch Reader::read_in_time(Acknowledging& acks, std::size_t room) {
+  try {
+    EntryBatch entries = read_new(acks, room);
+    if (!entries.empty()) read_size_.arrived();
+    return entries;
+  } catch (const TimeoutError&) {
+    read_size_.timed_out();  // what it was to bring comes by recovery, in pages
+    throw;
+  }
 }
 
 Milliseconds Reader::time_to_block() const {

@@ -65,6 +65,7 @@ class Reader {
   void take_in(scripts::Taken&& taken, TimePoint sent_at, std::span<const StreamId> held = {});
   void read();
   EntryBatch read_new(Acknowledging& acks, std::size_t room);
+  EntryBatch read_in_time(Acknowledging& acks, std::size_t room);
   Milliseconds time_to_block() const;
   scripts::Taken in_page(FunctionRef<scripts::Taken(std::size_t)> ask);
   scripts::Taken retake(std::span<const Pending> pending);
@@ -104,7 +105,8 @@ class Reader {
   std::optional<TimePoint> remade_at_{};
 
   StreamId cursor_{};
-  PageSize page_size_;              // Of recovery, retries and reaping.
+  PageSize page_size_;  // Of recovery, retries and reaping.
+  PageSize read_size_;
   std::optional<StreamId> slow_{};  // It did not arrive, although it was asked for alone, once.
   std::optional<Pending> stuck_{};  // Nor did it the second time.
   TimePoint next_page_{};

@@ -99,32 +99,27 @@ Reply run_hold(Eval eval, const WorkerConfig& config, std::string_view min_idle,
   return args.run(eval, "XCLAIM (by script)", kHoldScript, config);
 }
 
-/// What hold.lua answers for one entry.
-enum class Answer : std::uint8_t { kNotOurs = 0, kOurs = 1, kTrimmed = 2, kCountedAnew = 3 };
-
-/// What a call about `holds` found. Those that a read has brought again meanwhile, whose reply is
-/// on its way, are asked about once more, with the count with which they begin anew.
-std::vector<Holding> found_of(Eval eval, const WorkerConfig& config, ReplyView answers,
-                              std::span<const Hold> holds) {
-  if (answers.size() != holds.size()) {
+std::vector<Holding> decode_found(ReplyView answers, std::size_t asked) {
+  std::vector<Holding> found;
+  found.reserve(asked);
+  for (const ReplyView answer : answers) {
+    switch (answer.integer()) {
+      case 1:
+        found.push_back(Holding::kOurs);
+        break;
+      case 2:
+        found.push_back(Holding::kTrimmed);
+        break;
+      case 3:
+        found.push_back(Holding::kCountedAnew);
+        break;
+      default:
+        found.push_back(Holding::kNotOurs);
+    }
+  }
+  if (found.size() != asked) {
     throw ProtocolError{"a script answered for other entries than it was asked about"};
   }
-  std::vector<Holding> found(holds.size(), Holding::kNotOurs);
-  std::vector<Hold> anew;
-  std::vector<std::size_t> places;
-  for (std::size_t i = 0; i < holds.size(); ++i) {
-    const auto answer = static_cast<Answer>(answers[i].integer());
-    if (answer == Answer::kOurs) found[i] = Holding::kOurs;
-    if (answer == Answer::kTrimmed) found[i] = Holding::kTrimmed;
-    if (answer != Answer::kCountedAnew) continue;
-    anew.push_back(holds[i]);
-    anew.back().expected = 1;
-    places.push_back(i);
-  }
-  if (anew.empty()) return found;
-  const Reply reply = run_hold(eval, config, {}, anew);
-  const auto again = found_of(eval, config, reply.root()[0], anew);
-  for (std::size_t i = 0; i < again.size(); ++i) found[places[i]] = again[i];
   return found;
 }
 
@@ -180,7 +175,7 @@ std::vector<Holding> hold(Eval eval, const WorkerConfig& config, std::span<const
   for (std::size_t at = 0; at < holds.size(); at += kMostIds) {
     const auto some = holds.subspan(at, std::min(kMostIds, holds.size() - at));
     const Reply reply = run_hold(eval, config, {}, some);
-    const auto answers = found_of(eval, config, reply.root()[0], some);
+    const auto answers = decode_found(reply.root()[0], some.size());
     found.insert(found.end(), answers.begin(), answers.end());
   }
   return found;
@@ -196,7 +191,7 @@ std::optional<StreamId> decode_mark(std::string_view mark) {
 Renewal renew(Eval eval, const WorkerConfig& config, std::span<const Hold> holds) {
   const auto min_idle = fmt::to_string(config.min_idle.count());
   const Reply reply = run_hold(eval, config, min_idle, holds);
-  Renewal renewal{.found = found_of(eval, config, reply.root()[0], holds),
+  Renewal renewal{.found = decode_found(reply.root()[0], holds.size()),
                   .pending = static_cast<std::size_t>(decode::count(reply.root()[1]))};
   renewal.mark = decode_mark(reply.root()[2].text());
   renewal.entries_added = decode_added(reply.root()[3]);
@@ -227,14 +222,11 @@ std::vector<std::string> letter_head(const WorkerConfig& config, const Settlemen
   return words;
 }
 
-namespace {
-
-Reply run_bury(Eval eval, const WorkerConfig& config, const Burial& burial,
-               std::uint64_t expected) {
+Buried bury(Eval eval, const WorkerConfig& config, const Burial& burial) {
   const Settlement& what = burial.settlement;
   const Entry& entry = what.work.entry;
   Args args{config, 8 + 2 * entry.size()};
-  args.add(what.work.ticket.id).add(expected).add(what.attempts);
+  args.add(what.work.ticket.id).add(what.work.deliveries).add(what.attempts);
   args.add(milliseconds_of(what.failed)).add(milliseconds_of(what.work.first_failed));
   args.add(what.reason).add(letter_limit(config));
   switch (burial.payload) {
@@ -250,21 +242,16 @@ Reply run_bury(Eval eval, const WorkerConfig& config, const Burial& burial,
       if (!what.owner.empty()) args.add(what.owner);
       break;
   }
-  return burial.payload == Burial::Payload::kWritten
-             ? args.run(eval, "XACK (dead letter, by script)", kBuryScript, config)
-             : args.run_with_letters(eval, "XADD (dead letter, by script)", kBuryScript, config);
-}
-
-}  // namespace
-
-Buried bury(Eval eval, const WorkerConfig& config, const Burial& burial) {
-  constexpr std::int64_t kCountedAnew = 2;
-  Reply reply = run_bury(eval, config, burial, burial.settlement.work.deliveries);
-  if (reply.root().is_integer() && reply.root().integer() == kCountedAnew) {
-    reply = run_bury(eval, config, burial, 1);
-  }
+  const Reply reply =
+      burial.payload == Burial::Payload::kWritten
+          ? args.run(eval, "XACK (dead letter, by script)", kBuryScript, config)
+          : args.run_with_letters(eval, "XADD (dead letter, by script)", kBuryScript, config);
   const ReplyView answer = reply.root();
-  if (answer.is_integer()) return answer.integer() == 1 ? Buried::kBuried : Buried::kNotOurs;
+  if (answer.is_integer()) {
+    return answer.integer() == 1   ? Buried::kBuried
+           : answer.integer() == 2 ? Buried::kCountedAnew
+                                   : Buried::kNotOurs;
+  }
   if (answer.text().empty()) throw ProtocolError{"a script did not say whether it buried"};
   throw LetterRefused{
       server_error(answer.text(), {.command = "XADD", .key = config.letters.stream})};

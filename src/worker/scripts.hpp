@@ -16,8 +16,8 @@
 #include <string_view>
 #include <vector>
 
-/// The worker's server-side scripts as functions. All that changes the pending list, besides
-/// XREADGROUP and XACK, is here. Each is a compare-and-set: it names the owner, the owner's token
+/// The worker's server-side scripts as functions. All that a worker changes in the pending list,
+/// besides XREADGROUP and XACK, is here. Each is a compare-and-set: it names the owner, the owner's token
 /// and the delivery count that it expects, and changes nothing where they differ.
 namespace millrace::detail::scripts {
 
@@ -78,8 +78,12 @@ struct Hold {
 enum class Holding : std::uint8_t {
   kNotOurs,  ///< A peer's, or acknowledged, or its count is another one.
   kOurs,
-  kTrimmed,  ///< No longer in the stream. If it is pending it stays so until somebody reaps it.
+  kTrimmed,      ///< No longer in the stream. If it is pending it stays so until somebody reaps it.
+  kCountedAnew,  ///< Ours, and not changed: a read has brought it again, whose reply is on the way.
 };
+
+/// When to ask again about what is counted anew.
+inline constexpr Milliseconds kAskAgain{20};
 
 /// Sets counts and idle times of those that are still ours. Any number, kMostIds a call.
 std::vector<Holding> hold(Eval eval, const WorkerConfig& config, std::span<const Hold> holds);
@@ -104,7 +108,7 @@ struct Burial {
   enum class Payload : std::uint8_t { kGiven, kInStream, kWritten } payload = Payload::kGiven;
 };
 
-enum class Buried : std::uint8_t { kBuried, kNotOurs };
+enum class Buried : std::uint8_t { kBuried, kNotOurs, kCountedAnew };
 
 /// Thrown where a dead letter, and nothing else, is refused. Not an Error: what waits is the
 /// letter.

@@ -39,6 +39,7 @@ Milliseconds idle_until(TimePoint due, TimePoint now, Milliseconds min_idle) {
 
 void Settling::settle(Server server, TimePoint until) {
   refusal_.reset();
+  is_early_ = false;
   for (std::size_t waiting = shared_.ledger.settlements(); waiting > 0;) {
     auto some = shared_.ledger.take_settlements(std::min(waiting, kMostSettlements));
     if (some.empty()) return;
@@ -84,7 +85,9 @@ void Settling::park(Server server, std::vector<Settlement> parks) {
     throw;
   }
   for (std::size_t i = 0; i < parks.size(); ++i) {
-    if (found[i] == scripts::Holding::kTrimmed) {
+    if (found[i] == scripts::Holding::kCountedAnew) {
+      wait_for_count(std::move(parks[i]));
+    } else if (found[i] == scripts::Holding::kTrimmed) {
       // Nothing is there to wait in: it waits here, and is handled from memory.
       shared_.ledger.rest_in_memory(parks[i]);
     } else {
@@ -93,10 +96,15 @@ void Settling::park(Server server, std::vector<Settlement> parks) {
   }
 }
 
+void Settling::wait_for_count(Settlement&& settlement) {
+  is_early_ = true;
+  shared_.ledger.unsettled(std::move(settlement));
+}
+
 void Settling::bury(Server server, Settlement burial) {
-  bool is_ours = true;
+  scripts::Buried done{};
   try {
-    is_ours = write(server, burial);
+    done = write(server, burial);
   } catch (const scripts::LetterRefused& refused) {
     // Nothing is acknowledged, and others go on.
     refusal_ = refused.why;
@@ -108,24 +116,23 @@ void Settling::bury(Server server, Settlement burial) {
     shared_.ledger.unsettled(std::move(burial));
     throw;
   }
+  if (done == scripts::Buried::kCountedAnew) return wait_for_count(std::move(burial));
+  const bool is_ours = done == scripts::Buried::kBuried;
   if (is_ours) tell_of(burial);
   shared_.ledger.settled(burial, is_ours);
 }
 
-bool Settling::write(Server server, const Settlement& burial) {
+scripts::Buried Settling::write(Server server, const Settlement& burial) {
   using Payload = scripts::Burial::Payload;
   const WorkerConfig& config = shared_.config;
   const auto run = [&](Payload payload) {
-    return scripts::bury(server.eval, config, {.settlement = burial, .payload = payload}) ==
-           scripts::Buried::kBuried;
-  };
-  const auto is_a_peers = [&] {
-    const scripts::Hold hold{burial.work.ticket.id, burial.work.deliveries, burial.work.deliveries};
-    return scripts::hold(server.eval, config, {&hold, 1}).front() == scripts::Holding::kNotOurs;
+    return scripts::bury(server.eval, config, {.settlement = burial, .payload = payload});
   };
   if (!config.letters.to_stream()) {
     // Asked first, so that a sink hears of nothing that is a peer's.
-    if (!burial.trimmed && is_a_peers()) return false;
+    if (!burial.trimmed) {
+      if (const auto obstacle = obstacle_to(server, burial)) return *obstacle;
+    }
     try {
       config.letters.sink(letter_of(config, burial));
     } catch (const std::exception& error) {
@@ -140,9 +147,21 @@ bool Settling::write(Server server, const Settlement& burial) {
     return run(burial.work.entry.deleted() ? Payload::kInStream : Payload::kGiven);
   }
   // More than a script can pass on: two steps, so a crash between them leaves a second letter.
-  if (is_a_peers()) return false;
+  if (const auto obstacle = obstacle_to(server, burial)) return *obstacle;
   write_large(server, burial);
   return run(Payload::kWritten);
+}
+
+std::optional<scripts::Buried> Settling::obstacle_to(Server server, const Settlement& burial) {
+  const scripts::Hold hold{burial.work.ticket.id, burial.work.deliveries, burial.work.deliveries};
+  switch (scripts::hold(server.eval, shared_.config, {&hold, 1}).front()) {
+    case scripts::Holding::kNotOurs:
+      return scripts::Buried::kNotOurs;
+    case scripts::Holding::kCountedAnew:
+      return scripts::Buried::kCountedAnew;
+    default:
+      return std::nullopt;
+  }
 }
 
 void Settling::write_large(Server server, const Settlement& burial) {

@@ -28,17 +28,22 @@ class Settling {
 
   /// Why the last dead letter that was tried could not be written: the others wait with it.
   const std::optional<Error>& refusal() const noexcept { return refusal_; }
+  /// Something waits for the reply to a read that has brought it again, which is on its way.
+  bool is_early() const noexcept { return is_early_; }
 
  private:
   void park(Server server, std::vector<Settlement> parks);
   void bury(Server server, Settlement burial);
-  /// False: it is not ours any more.
-  bool write(Server server, const Settlement& burial);
+  void wait_for_count(Settlement&& settlement);
+  scripts::Buried write(Server server, const Settlement& burial);
+  /// Why nothing is to be written yet, or at all.
+  std::optional<scripts::Buried> obstacle_to(Server server, const Settlement& burial);
   void write_large(Server server, const Settlement& burial);
   void tell_of(const Settlement& burial);
 
   const Shared& shared_;
   std::optional<Error> refusal_{};
+  bool is_early_ = false;
 };
 
 /// Where a retry that is due then stands: idle for so long that a peer finds it at that time.

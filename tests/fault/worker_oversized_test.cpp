@@ -1,6 +1,7 @@
 #include "support/proxy.hpp"
 #include "worker_test.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <set>
 #include <string>
@@ -76,6 +77,28 @@ TEST_F(WorkerOversized, APageIsHalvedUntilItArrives) {
   for (const Journal::Call& call : journal.calls()) EXPECT_EQ(call.attempt, 2U) << call.id;
   EXPECT_TRUE(nothing_is_pending());
   EXPECT_EQ(times_said("alone"), 0U) << heard().text();
+}
+
+TEST_F(WorkerOversized, ReadsAskForLessUntilTheyArrive) {
+  Ids ids;
+  for (std::uint64_t i = 1; i <= 24; ++i) {
+    ids.push_back({i, 0});
+    raw()("XADD", "s", ids.back(), "f", std::string(1'000, 'x'));
+  }
+  Proxy proxy{server()};
+  proxy.limit_replies(3'500);
+  Journal journal;
+  WorkerOptions eight = patient();
+  eight.prefetch = 8;
+  ConsumerWorker worker{stream(impatient(proxy)), eight, journal.handler()};
+  worker.start();
+
+  ASSERT_TRUE(journal.wait_for(ids)) << heard().text();
+  EXPECT_TRUE(nothing_is_pending());
+  const auto calls = journal.calls();
+  EXPECT_TRUE(std::any_of(calls.begin(), calls.end(), [](const auto& call) {
+    return call.attempt == 1;
+  })) << "the others came by recovery, when their read was given up";
 }
 
 TEST_F(WorkerOversized, AnOwnEntryThatDoesNotArriveAloneKeepsNoOtherWaiting) {

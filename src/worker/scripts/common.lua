@@ -15,15 +15,17 @@ local function now_ms()
   return string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 end
 
--- The error that ends a worker whose name a newer one has taken, or nil. What comes late from one
--- that has left gets it as well.
+-- What comes late from a worker that has left its name gets this error; else nil.
+local function gone()
+  if token == '' or redis.call('HGET', record, 'left:' .. consumer) ~= token then return nil end
+  return redis.error_reply('SUPERSEDED this worker has left the consumer name ' .. consumer)
+end
+
+-- The error that ends a worker whose name a newer one has taken, or nil.
 local function superseded()
   if token == '' then return nil end
-  local known = redis.call('HMGET', record, 'token:' .. consumer, 'left:' .. consumer)
-  if known[2] == token then
-    return redis.error_reply('SUPERSEDED this worker has left the consumer name ' .. consumer)
-  end
-  if not known[1] or known[1] == token then return nil end
+  local holder = redis.call('HGET', record, 'token:' .. consumer)
+  if not holder or holder == token then return gone() end
   return redis.error_reply('SUPERSEDED a newer worker has taken the consumer name ' .. consumer)
 end
 
@@ -36,7 +38,7 @@ local function pending_entry(id)
 end
 
 -- True where a read has brought an entry again (after XGROUP SETID), which begins to count anew. Its
--- reply may still be on the way: who knows of it asks once more, with a count of 1.
+-- reply is still on the way: whoever takes it puts the count right.
 local function is_counted_anew(pending, expected)
   return pending[4] == 1 and tonumber(expected) > 1
 end

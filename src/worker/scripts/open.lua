@@ -6,6 +6,9 @@
 -- Answers {1 if the group was made or set back, the making that stands, its position, 1 if nobody
 -- else works under the name, how many entries the stream has ever been given or ''}; or an error if
 -- the others work with another min_idle.
+local error = ARGV[9] ~= '' and superseded() or gone()  -- the first time, the newest has the name
+if error then return error end
+
 local start, min_idle, kept = ARGV[4], ARGV[5], tonumber(ARGV[6])
 local new_making, known, position = ARGV[7], ARGV[8], ARGV[9]
 local now = now_ms()

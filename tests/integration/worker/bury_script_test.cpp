@@ -53,11 +53,11 @@ TEST_F(BuryScript, WritesTheLetterAndAcknowledges) {
             R"("dlq_reason" "no such card" "f" "v"])");
 }
 
-TEST_F(BuryScript, PutsAsideWhatAReadHasBroughtAgain) {
+TEST_F(BuryScript, LeavesWhatAReadHasBroughtAgainToWhoTakesItsReply) {
   given_pending(1);  // the first count
-  EXPECT_EQ(bury(3), Buried::kBuried);
-  EXPECT_THAT(pending(), IsEmpty());
-  EXPECT_EQ(letters_written(), 1);
+  EXPECT_EQ(bury(3), Buried::kCountedAnew);
+  EXPECT_THAT(pending(), ElementsAre("1-0 alice 1 idle 0m"));
+  EXPECT_EQ(letters_written(), 0);
 }
 
 TEST_F(BuryScript, KeepsTheFieldsByteForByte) {

@@ -16,6 +16,12 @@ class LeaveScript : public ScriptTest {
     for (const ConsumerInfo& consumer : s().consumers("g")) names.push_back(consumer.name);
     return names;
   }
+  void expect_only_bob() {
+    EXPECT_EQ(raw()("HMGET", kRecord, "token:bob", "at:bob", "left:alice"),
+              R"(*3["his" "1" "mine"])");
+    EXPECT_GE(recorded("left_at:alice"), ago(1min));
+    EXPECT_EQ(raw()("HLEN", kRecord), ":4");
+  }
   /// As while alice and bob work.
   void given_names() {
     raw()("HSET", kRecord, "token:alice", "mine", "at:alice", 1, "token:bob", "his", "at:bob", 1);
@@ -29,7 +35,7 @@ TEST_F(LeaveScript, GivesTheNameFreeAndRemovesAConsumerThatOwnsNothing) {
   given_names();
   leave();
   EXPECT_THAT(consumers(), ElementsAre("bob"));
-  EXPECT_EQ(raw()("HGETALL", kRecord), kWithoutAlice);
+  expect_only_bob();
   EXPECT_THAT(pending(), ElementsAre("1-0 bob 1 idle 0m"));
 }
 
@@ -39,7 +45,7 @@ TEST_F(LeaveScript, KeepsAConsumerThatOwnsPendingEntries) {
   leave();
   EXPECT_THAT(consumers(), ElementsAre("alice"));
   EXPECT_THAT(pending(), ElementsAre("1-0 alice 1 idle 0m", "2-0 alice 1 idle 0m"));
-  EXPECT_EQ(raw()("HGETALL", kRecord), kWithoutAlice);
+  expect_only_bob();
 }
 
 TEST_F(LeaveScript, HasNothingChangedByWhatComesLateFromAWorkerThatHasLeft) {
@@ -58,10 +64,20 @@ TEST_F(LeaveScript, HasNothingChangedByWhatComesLateFromAWorkerThatHasLeft) {
   EXPECT_TRUE(is_refused([&] { scripts::take(eval(), config(), {}, 10, {}); }));
   EXPECT_TRUE(is_refused([&] { scripts::retake(eval(), config(), {&entry, 1}); }));
   EXPECT_TRUE(is_refused([&] { leave(); }));
+  EXPECT_TRUE(is_refused([&] { scripts::open(eval(), config(), std::nullopt); }));
 
   config().token = "another";
   EXPECT_TRUE(scripts::open(eval(), config(), std::nullopt).name_was_free);
   EXPECT_EQ(scripts::hold(eval(), config(), {&start, 1}).front(), scripts::Holding::kOurs);
+}
+
+TEST_F(LeaveScript, RemembersForAnHourWhoHasLeft) {
+  given_pending(1);
+  raw()("HSET", kRecord, "left:bob", "his", "left_at:bob", ago(61min), "left:carol", "hers",
+        "left_at:carol", ago(59min));
+  leave();
+  EXPECT_EQ(raw()("HMGET", kRecord, "left:bob", "left_at:bob", "left:carol", "left:alice"),
+            R"(*4[$-1 $-1 "hers" "mine"])");
 }
 
 TEST_F(LeaveScript, LeavesNameAndConsumerToANewerWorker) {

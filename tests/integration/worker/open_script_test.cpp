@@ -54,6 +54,18 @@ TEST_F(OpenScript, MakesNoGroupAgainThatAStrangerHasMade) {
   EXPECT_EQ(position(), "9-0");
 }
 
+TEST_F(OpenScript, TakesNoNameBackWhereItMakesAGroupAgain) {
+  const auto first = open();
+  given_newer();
+  raw()("XGROUP", "DESTROY", "s", "g");
+  EXPECT_EQ(thrown<ServerError>([&] {
+              open(scripts::Remaking{first.making, {2, 0}});
+            }).prefix(),
+            "SUPERSEDED");
+  EXPECT_EQ(recorded("token:alice"), "newer");
+  EXPECT_EQ(raw()("XINFO", "GROUPS", "s").elements.size(), 0U);
+}
+
 TEST_F(OpenScript, HasAnotherWordForEachMaking) {
   const auto first = open();
   raw()("XGROUP", "DESTROY", "s", "g");

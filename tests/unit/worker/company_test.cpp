@@ -100,6 +100,29 @@ TEST(Company, LosesPatienceAndGoesOnWithTheOthers) {
   EXPECT_TRUE(other.goes_in());
 }
 
+TEST(Company, HasNobodyWaitForSeveralWhoWantToBeAloneInTurn) {
+  Company company{Milliseconds{20}};
+  Visitor inside{company, kAny};
+  ASSERT_TRUE(inside.goes_in());
+  std::atomic<bool> is_over{false};
+  std::atomic<int> in_vain{0};
+  const auto try_on = [&] {
+    while (!is_over) {
+      const Pass pass{company, kAlone};
+      ++in_vain;
+    }
+  };
+  std::thread first{try_on};
+  EXPECT_TRUE(test::wait_until([&] { return in_vain > 0; }));
+  std::thread second{try_on};
+  EXPECT_TRUE(test::wait_until([&] { return in_vain > 3; }));
+  Visitor other{company, kAny};
+  EXPECT_TRUE(other.goes_in());
+  is_over = true;
+  first.join();
+  second.join();
+}
+
 TEST(Company, CountsNobodyOutWhoWasNotIn) {
   Company company{Milliseconds{1}};
   {

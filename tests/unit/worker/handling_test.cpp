@@ -172,6 +172,20 @@ TEST_F(HandlingCallTest, StartsAnEntryThatWasGivenBackUnstartedForTheFirstTime) 
   EXPECT_EQ(attempts_, (std::vector<std::uint64_t>{1}));
 }
 
+TEST_F(HandlingCallTest, PutsAStartOffUntilTheReplyHasComeThatCountsItAnew) {
+  answer_ = "*1\r\n*1\r\n:3\r\n";
+  auto handling = this->handling();
+  EXPECT_EQ(handle(handling, taken_over(2)), Result::kNotStarted);
+  EXPECT_TRUE(attempts_.empty());
+  EXPECT_TRUE(parts_.ledger.holds({1, 0}));
+  EXPECT_EQ(parts_.counters.leases_lost, 0U);
+  EXPECT_FALSE(parts_.ledger.next(parts_.clock.now()).has_value()) << "not at once";
+  parts_.clock.advance(scripts::kAskAgain);
+  const auto again = parts_.ledger.next(parts_.clock.now());
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(again->deliveries, 2U);
+}
+
 TEST_F(HandlingCallTest, DoesNotStartWhatAPeerHas) {
   answer_ = "*1\r\n*1\r\n:0\r\n";
   auto handling = this->handling();

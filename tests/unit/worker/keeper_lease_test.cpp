@@ -111,6 +111,30 @@ TEST_F(KeeperLeaseTest, AsksForNoRecoveryWhereTheServerHasWhatIsKnown) {
   EXPECT_EQ(recoveries_, 0);
 }
 
+TEST_F(KeeperLeaseTest, LeavesAloneWhatIsCountedAnew) {
+  found_ = 3;
+  parts_.config.lease_renew_every = 1ms;
+  const TimePoint leased_at = now() - 1s;
+  detail::running(parts_.ledger, work_of({1, 0}, leased_at));
+  open();
+  start();
+  ASSERT_TRUE(wait_until([&] { return renewals() >= 3; }));
+  EXPECT_EQ(parts_.counters.leases_lost, 0U);
+  EXPECT_EQ(parts_.ledger.next_expiry(), leased_at + 30s) << "nor is its lease renewed";
+}
+
+TEST_F(KeeperLeaseTest, KeepsAParkedRetryThatIsCountedAnew) {
+  parts_.config.lease_renew_every = 1ms;
+  open();
+  start();
+  fail(running({1, 0}), Settlement::Kind::kPark, 2h);
+  ASSERT_TRUE(wait_until([&] { return parts_.ledger.parked().size() == 1; }));
+  found_ = 3;
+  const std::size_t before = renewals();
+  ASSERT_TRUE(wait_until([&] { return renewals() >= before + 3; }));
+  EXPECT_EQ(parts_.ledger.parked().size(), 1U);
+}
+
 TEST_F(KeeperLeaseTest, AsksForRecoveryOfWhatItLetGoOf) {
   Work queued = work_of({1, 0}, now() - 31s);
   ASSERT_TRUE(parts_.ledger.hold(queued));

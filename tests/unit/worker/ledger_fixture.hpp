@@ -56,7 +56,7 @@ class LedgerTest : public ::testing::Test {
     return ids;
   }
   bool is_orphan(StreamId id) {
-    const Pending pending{id, 1};
+    const Pending pending{id, 2};
     return !ledger_.orphans({&pending, 1}, clock_.now()).empty();
   }
   bool can_be_held(StreamId id) {

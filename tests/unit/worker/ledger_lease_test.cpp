@@ -177,6 +177,19 @@ TEST_F(LedgerLeaseTest, GivesACallMoreTimeWhileItHasALease) {
   EXPECT_FALSE(ledger_.extend(work.ticket, clock_.now() + 5s)) << "that comes too late";
 }
 
+TEST_F(LedgerLeaseTest, TakesNoTimeFromACallThatHadMore) {
+  const Work work = running({1, 0});
+  const Work unlimited = running({2, 0});
+  call(work, clock_.now() + 5s);
+  call(unlimited, TimePoint::max());
+  EXPECT_TRUE(ledger_.extend(work.ticket, clock_.now() + 1s));
+  EXPECT_TRUE(ledger_.extend(unlimited.ticket, clock_.now() + 1s));
+  clock_.advance(4s);
+  EXPECT_TRUE(ledger_.expire(clock_.now()).empty());
+  clock_.advance(1s);
+  EXPECT_EQ(ledger_.expire(clock_.now()), (Ids{{1, 0}}));
+}
+
 TEST_F(LedgerLeaseTest, GivesNoMoreTimeWithoutALease) {
   const Work lost = running({1, 0});
   ledger_.lost(lost.ticket, 1);

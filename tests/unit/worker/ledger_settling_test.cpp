@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -98,8 +99,10 @@ TEST_F(LedgerSettlingTest, ForgetsAParkedEntryThatIsHeldOrTrimmedOrAPeers) {
   for (std::uint64_t i = 1; i <= 3; ++i) parked(running({i, 0}), 1s);
   clock_.advance(1s);
   EXPECT_TRUE(can_be_taken({1, 0}, 1));
-  ledger_.forget_parked({2, 0});
-  ledger_.forget_parked({2, 0});
+  ledger_.forget_parked({{2, 0}, 2});
+  EXPECT_EQ(ledger_.parked().size(), 2U) << "it has been started, and parked again, since";
+  ledger_.forget_parked({{2, 0}, 1});
+  ledger_.forget_parked({{2, 0}, 1});
   ledger_.note_trimmed(Ids{{3, 0}});
   EXPECT_TRUE(due().empty());
   EXPECT_TRUE(ledger_.parked().empty());
@@ -154,6 +157,52 @@ TEST_F(LedgerSettlingTest, TakesACountThatAReadHasResetForNoLossOfALease) {
   queued({2, 0});
   EXPECT_FALSE(can_be_held({2, 0}));
   EXPECT_TRUE(ledger_.resets(10).empty()) << "its count is 1 as before";
+}
+
+TEST_F(LedgerSettlingTest, HasTheCountRightThatAStartLeavesBehind) {
+  const Work work = detail::running(ledger_, taken({1, 0}, 3));
+  ledger_.starting(work.ticket, 4);
+  EXPECT_FALSE(can_be_held({1, 0}));
+  EXPECT_TRUE(ledger_.resets(10).empty()) << "was it counted anew before the start, or after it?";
+  ledger_.started(work.ticket, clock_.now(), 4);
+  ASSERT_EQ(ledger_.resets(10).size(), 1U);
+  EXPECT_EQ(ledger_.resets(10).front().first.deliveries, 4U);
+}
+
+TEST_F(LedgerSettlingTest, HasAStartThatWasPutOffAgainWhenItIsDue) {
+  const Work work = detail::running(ledger_, taken({1, 0}, 3));
+  ledger_.starting(work.ticket, 4);
+  EXPECT_FALSE(can_be_held({1, 0}));
+  ledger_.start_put_off(work.ticket, clock_.now() + 20ms);
+  ASSERT_EQ(ledger_.resets(10).size(), 1U);
+  EXPECT_EQ(ledger_.resets(10).front().first.deliveries, 3U) << "it was not started";
+  EXPECT_TRUE(started().empty());
+  clock_.advance(20ms);
+  const auto again = ledger_.next(clock_.now());
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(again->deliveries, 3U);
+  EXPECT_FALSE(again->start_counted);
+}
+
+TEST_F(LedgerSettlingTest, TakesWhatIsDoneAndComesAgainForAnotherDelivery) {
+  const Work work = detail::running(ledger_, taken({1, 0}, 3));
+  ledger_.finish(work.ticket, clock_.now());
+  const AckBatch acks = ledger_.take_acks(1);
+  EXPECT_FALSE(can_be_held({1, 0}));
+  EXPECT_TRUE(ledger_.resets(10).empty()) << "its acknowledgement was there before the read";
+  ledger_.acknowledged(acks, 1);
+  EXPECT_TRUE(can_be_held({1, 0}));
+}
+
+TEST_F(LedgerSettlingTest, FindsInAListOfWhatIsPendingThatAReadHasBroughtItAgain) {
+  parked(detail::running(ledger_, taken({1, 0}, 3)), 10s);
+  detail::running(ledger_, taken({2, 0}, 2));
+  detail::running(ledger_, taken({3, 0}, 2));
+  const std::vector<Pending> own{{{1, 0}, 1}, {{2, 0}, 1}, {{3, 0}, 2}, {{4, 0}, 1}};
+  EXPECT_EQ(ledger_.orphans(own, clock_.now()).size(), 1U);
+  std::map<StreamId, std::uint64_t> counts;
+  for (const auto& [entry, due] : ledger_.resets(10)) counts[entry.id] = entry.deliveries;
+  EXPECT_EQ(counts, (std::map<StreamId, std::uint64_t>{{{1, 0}, 3}, {{2, 0}, 2}}));
 }
 
 TEST_F(LedgerSettlingTest, RemembersWhenAnEntryFailedForTheFirstTime) {

@@ -163,26 +163,16 @@ TEST_F(ScriptsTest, RepliesOfAnotherShapeAreRefused) {
 }
 
 TEST_F(ScriptsTest, HoldNamesEachEntryWithTheCountItHasAndIsToHaveAndItsIdleTime) {
-  answers({"*1\r\n*3\r\n:1\r\n:0\r\n:2\r\n"});
-  const std::vector<scripts::Hold> holds{{{1, 0}, 1, 2}, {{2, 0}, 7, 7, 250ms}, {{3, 0}, 1, 0}};
-  using enum scripts::Holding;
-  EXPECT_EQ(scripts::hold(eval_, config_, holds),
-            (std::vector<scripts::Holding>{kOurs, kNotOurs, kTrimmed}));
-  EXPECT_EQ(eval_.scripts, Words{"hold"});
-  EXPECT_EQ(eval_.args, (std::vector<Words>{{"g", "alice", "me", "", "1-0", "1", "2", "0", "2-0",
-                                             "7", "7", "250", "3-0", "1", "0", "0"}}));
-}
-
-TEST_F(ScriptsTest, HoldAsksOnceMoreAboutWhatAReadHasBroughtAgain) {
-  answers({"*1\r\n*4\r\n:3\r\n:1\r\n:3\r\n:3\r\n", "*1\r\n*3\r\n:1\r\n:0\r\n:2\r\n"});
+  answers({"*1\r\n*4\r\n:1\r\n:0\r\n:2\r\n:3\r\n"});
   const std::vector<scripts::Hold> holds{
-      {{1, 0}, 3, 4}, {{2, 0}, 1, 1}, {{3, 0}, 5, 5, 250ms}, {{4, 0}, 2, 2}};
+      {{1, 0}, 1, 2}, {{2, 0}, 7, 7, 250ms}, {{3, 0}, 1, 0}, {{4, 0}, 2, 2}};
   using enum scripts::Holding;
   EXPECT_EQ(scripts::hold(eval_, config_, holds),
-            (std::vector<scripts::Holding>{kOurs, kOurs, kNotOurs, kTrimmed}));
-  EXPECT_EQ(eval_.args.back(), (Words{"g", "alice", "me", "", "1-0", "1", "4", "0", "3-0", "1", "5",
-                                      "250", "4-0", "1", "2", "0"}))
-      << "with the count that it begins anew with";
+            (std::vector<scripts::Holding>{kOurs, kNotOurs, kTrimmed, kCountedAnew}));
+  EXPECT_EQ(eval_.scripts, Words{"hold"});
+  EXPECT_EQ(eval_.args,
+            (std::vector<Words>{{"g", "alice", "me",  "",  "1-0", "1", "2",   "0", "2-0", "7",
+                                 "7", "250",   "3-0", "1", "0",   "0", "4-0", "2", "2",   "0"}}));
 }
 
 TEST_F(ScriptsTest, HoldAsksForAFewAtATime) {

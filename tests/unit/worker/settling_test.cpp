@@ -97,6 +97,30 @@ TEST_F(SettlingTest, ParksNothingThatIsAPeers) {
   EXPECT_EQ(parts_.ledger.size(), 0U);
 }
 
+TEST_F(SettlingTest, WaitsForTheReplyToAReadThatCountsAnEntryAnew) {
+  park({1, 0});
+  bury({2, 0});
+  answer_ = [](const std::string& script, const Words&) {
+    return script == "hold" ? "*1\r\n*1\r\n:3\r\n" : ":2\r\n";
+  };
+  settle();
+  EXPECT_TRUE(settling_.is_early());
+  EXPECT_FALSE(settling_.refusal().has_value());
+  EXPECT_EQ(waiting(), (Ids{{1, 0}, {2, 0}}));
+  EXPECT_TRUE(parked().empty());
+  EXPECT_EQ(parts_.counters.dead_lettered, 0U);
+}
+
+TEST_F(SettlingTest, GivesASinkNothingBeforeItsCountIsRight) {
+  bool called = false;
+  parts_.config.letters.sink = [&called](const DeadLetter&) { called = true; };
+  bury({1, 0});
+  answer_ = [](const std::string&, const Words&) { return "*1\r\n*1\r\n:3\r\n"; };
+  settle();
+  EXPECT_FALSE(called);
+  EXPECT_EQ(waiting(), (Ids{{1, 0}}));
+}
+
 TEST_F(SettlingTest, HasATrimmedEntryRestInMemory) {
   park({1, 0});
   answer_ = [](const std::string&, const Words&) { return "*1\r\n*1\r\n:2\r\n"; };
