@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <functional>
 #include <mutex>
@@ -123,11 +124,19 @@ TEST_F(WorkerFork, AChildGetsAnErrorFromEveryCallOfAWorkerGroupAndCanDestroyIt) 
 }
 
 TEST_F(WorkerFork, ACompletionDoesNothingInAChild) {
+  class Verdicts : public Observer {
+   public:
+    void on_verdict(const Delivery&, const Verdict&) override { ++heard; }
+    std::atomic<int> heard{0};
+  };
   append_ids(1);
+  const auto verdicts = std::make_shared<Verdicts>();
+  WorkerOptions options = patient();
+  options.observer = verdicts;
   std::mutex mutex;
   Completion completion;
   bool deferred = false;
-  ConsumerWorker worker{stream(), patient(), [&](const Delivery& delivery) {
+  ConsumerWorker worker{stream(), options, [&](const Delivery& delivery) {
                           const std::lock_guard lock{mutex};
                           completion = delivery.defer();
                           deferred = true;
@@ -139,11 +148,12 @@ TEST_F(WorkerFork, ACompletionDoesNothingInAChild) {
   }));
   EXPECT_TRUE(holds_in_child([&] {
     completion = Completion{};
-    return true;
+    return verdicts->heard == 0;  // nor is it tried again
   }));
   EXPECT_EQ(pending(), 1);
   completion.ack();
   EXPECT_TRUE(nothing_is_pending());
+  EXPECT_EQ(verdicts->heard, 1);
 }
 
 }  // namespace

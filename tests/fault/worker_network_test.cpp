@@ -69,9 +69,11 @@ TEST_F(WorkerNetwork, NoticesAPeerThatSaysNothingAnyMore) {
 TEST_F(WorkerNetwork, TakesAReplyThatComesLate) {
   Proxy proxy{server()};
   Journal journal;
-  ConsumerWorker worker{stream(proxy.options()), quick(), journal.handler()};
+  WorkerOptions quick = this->quick();
+  quick.reap_every = 0ms;  // it is the reply to a read
+  ConsumerWorker worker{stream(proxy.options()), quick, journal.handler()};
   worker.start();
-  ASSERT_TRUE(worker.wait_ready(kGenerous));
+  ASSERT_TRUE(blocked());
 
   proxy.stall();
   const Ids ids = append_ids(3);
@@ -88,6 +90,7 @@ TEST_F(WorkerNetwork, FindsWhatWasDeliveredToAConnectionThatItGaveUp) {
   Journal journal;
   WorkerOptions slow = quick();
   slow.block = 2s;
+  slow.min_idle = 1h;  // nothing is to be reaped
   ConsumerWorker worker{stream(impatient(proxy)), slow, journal.handler()};
   worker.start();
   ASSERT_TRUE(blocked());
@@ -139,14 +142,16 @@ TEST_F(WorkerNetwork, FindsWhatItsHalfOpenConnectionSwallowed) {
   Journal journal;
   WorkerOptions slow = quick();
   slow.block = 2s;
-  slow.min_idle = 10s;  // nothing is to be reaped
+  slow.min_idle = 1h;  // nothing is to be reaped
   slow.lease_renew_every = 100ms;
   ConsumerWorker worker{stream(impatient(proxy)), slow, journal.handler()};
   worker.start();
   ASSERT_TRUE(blocked());
 
-  // The server goes on to serve the read that it has, to nobody.
+  // The server goes on to serve the read that it has, to nobody. The worker has found a new
+  // connection, and that nothing was pending, before that has a reply.
   proxy.half_open(Proxy::End::kServer);
+  ASSERT_TRUE(blocked(2));
   const Ids ids = append_ids(1);
   ASSERT_EQ(owner({1, 0}), "alice");
   EXPECT_TRUE(journal.wait_for(ids));
@@ -167,9 +172,12 @@ TEST_F(WorkerNetwork, NoticesThatTheServersEndIsGone) {
 TEST_F(WorkerNetwork, LosesNothingWhileAllConnectionsAreKilledAgainAndAgain) {
   constexpr std::size_t kEntries = 3'000;
   Journal journal;
-  WorkerOptions bob = quick();
+  WorkerOptions alice = quick();
+  alice.min_idle = 1h;  // what is lost is not to be found by reaping
+  alice.lease_renew_every = 100ms;
+  WorkerOptions bob = alice;
   bob.consumer = "bob";
-  ConsumerWorker first{stream(), quick(), journal.handler()};
+  ConsumerWorker first{stream(), alice, journal.handler()};
   ConsumerWorker second{stream(), bob, journal.handler()};
   first.start();
   second.start();

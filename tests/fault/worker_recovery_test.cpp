@@ -80,14 +80,19 @@ TEST_F(WorkerRecovery, KeepsTheCountsOfEntriesThatWaitWhileConnectionsAreLost) {
   append_ids(3);
   Gate gate;
   Journal journal;
-  ConsumerWorker worker{stream(), patient(), journal.handler([&](const Delivery&) {
+  WorkerOptions two = patient();
+  two.concurrency = 2;  // the third waits, and the reader goes on
+  ConsumerWorker worker{stream(), two, journal.handler([&](const Delivery&) {
                           gate.pass();
                           return Verdict::ack();
                         })};
   worker.start();
-  ASSERT_TRUE(gate.wait_for_arrivals(1));
+  ASSERT_TRUE(gate.wait_for_arrivals(2));
   for (int i = 0; i < 5; ++i) {
+    const std::size_t connected = heard().connected();
     kill_clients();
+    ASSERT_TRUE(wait_until([&] { return heard().connected() > connected; }));
+    ASSERT_TRUE(blocked()) << "it has looked for what was lost";
     for (const StreamId id : Ids{{1, 0}, {2, 0}, {3, 0}}) EXPECT_EQ(deliveries(id), 1) << id;
   }
   gate.open();

@@ -121,8 +121,8 @@ TEST_F(WorkerServerFault, AKeeperThatIsRefusedByAReplicaLooksForTheMaster) {
   append_ids(1);
   Gate gate;
   WorkerOptions renewing = options();
-  renewing.min_idle = 600ms;
-  renewing.block = 50ms;
+  renewing.min_idle = 1h;  // no lease runs out, and no reply is late
+  renewing.lease_renew_every = 50ms;
   renewing.reap_every = 0ms;
   renewing.reconnect_min = 5ms;
   renewing.reconnect_max = 20ms;
@@ -136,7 +136,8 @@ TEST_F(WorkerServerFault, AKeeperThatIsRefusedByAReplicaLooksForTheMaster) {
   };
   const auto before = made();
   raw()("REPLICAOF", "127.0.0.1", 1);
-  EXPECT_TRUE(wait_until([&] { return made() >= before + 2; })) << heard().text();
+  EXPECT_TRUE(wait_until([&] { return made() >= before + 10; })) << "one for each refusal";
+  EXPECT_TRUE(says("READONLY")) << heard().text();
   raw()("REPLICAOF", "NO", "ONE");
   gate.open();
   EXPECT_TRUE(nothing_is_pending());

@@ -192,17 +192,36 @@ TEST_F(WorkersOfAGroup, RefuseToBeStoppedByAHandlerBeforeAnyOfThemStops) {
 TEST_F(WorkersOfAGroup, GoOnWhereOneOfThemFails) {
   WorkerOptions named = hasty();
   Journal journal;
-  WorkerGroup group{stream(), named, 3, journal.handler()};
+  Gate gate;
+  std::atomic<std::uint64_t> held{0};
+  WorkerGroup group{stream(), named, 3, journal.handler([&](const Delivery& delivery) {
+                      if (delivery.consumer == "crew-2" && gate.arrived() == 0) {
+                        held = delivery.entry.id().ms;
+                        gate.pass();
+                        return Verdict::retry();
+                      }
+                      return Verdict::ack();
+                    })};
   group.start();
   ASSERT_TRUE(group.wait_ready(kGenerous));
   ASSERT_EQ(group.state(), WorkerState::kRunning);
+  std::uint64_t appended = 0;
+  for (; gate.arrived() == 0 && appended < 1'000; ++appended) {
+    ASSERT_TRUE(wait_until([&] { return pending() == 0 || gate.arrived() > 0; }));
+    append_ids(1, appended);
+  }
+  ASSERT_TRUE(gate.wait_for_arrivals(1));
   {
     WorkerOptions taker = named;
     taker.consumer = "crew-2";
     ConsumerWorker newer{stream(), taker, journal.handler()};
+    newer.pause();  // it takes the name, and nothing else
     newer.start();
     ASSERT_TRUE(wait_until([&] { return group[1].state() == WorkerState::kFailed; }));
-    EXPECT_TRUE(newer.wait_ready(kGenerous));
+    gate.open();
+    const StreamId its{held, 0};
+    EXPECT_TRUE(wait_until([&] { return journal.calls_for(its).size() > 1; }))
+        << "the others take it over";
   }
   EXPECT_TRUE(wait_until([&] { return group.state() == WorkerState::kDegraded; }))
       << "that tells of it, but it is no end";
@@ -211,8 +230,7 @@ TEST_F(WorkersOfAGroup, GoOnWhereOneOfThemFails) {
   EXPECT_THAT(group.failure()->what(), HasSubstr("crew-2"));
   EXPECT_FALSE(group.wait_ready(kGenerous)) << "and says so at once";
 
-  const Ids ids = append_ids(20);
-  EXPECT_TRUE(journal.wait_for(ids));
+  EXPECT_TRUE(journal.wait_for(append_ids(20, appended)));
   EXPECT_TRUE(nothing_is_pending());
   group.stop();
   EXPECT_EQ(group.state(), WorkerState::kFailed);

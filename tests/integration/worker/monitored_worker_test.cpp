@@ -2,6 +2,8 @@
 #include "millrace_scripts.hpp"
 #include "support/monitor.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <iomanip>
@@ -144,6 +146,71 @@ TEST_F(MonitoredWorker, AsksAScriptForAFewAtATime) {
   EXPECT_GE(takes, 2U);
   EXPECT_GE(retaken, kEntries);
 }
+
+/// Commands that take entries up: those that are idle, retries, and new ones.
+std::size_t taken_up(const std::vector<std::string>& lines) {
+  const auto takes_up = [](const std::string& line) {
+    const Words words = words_in(line);
+    if (words[0] == "XREADGROUP" || words[0] == "XAUTOCLAIM") return true;
+    if (!words[0].starts_with("EVAL")) return false;
+    return words[1] == detail::kRetakeScript.sha1 || words[1] == detail::kRetakeScript.source;
+  };
+  return static_cast<std::size_t>(std::count_if(lines.begin(), lines.end(), takes_up));
+}
+
+/// A worker that is asked to stop while a handler runs, with so many threads for handlers.
+class StoppingWorker : public WorkerTest, public ::testing::WithParamInterface<std::size_t> {};
+
+TEST_P(StoppingWorker, TakesNothingUpAnyMoreAlthoughAHandlerRuns) {
+  append_ids(2);
+  Gate gate;
+  Journal journal;
+  WorkerOptions busy = options();
+  busy.concurrency = GetParam();
+  busy.min_idle = 1h;
+  busy.lease_renew_every = 20ms;
+  busy.reap_every = 2s;
+  ConsumerWorker worker{stream(), busy, journal.handler([&](const Delivery& delivery) {
+                          if (delivery.entry.id() == StreamId{2, 0})
+                            return Verdict::retry_after(2s);
+                          if (delivery.attempt == 1) return Verdict::retry_after(200ms);
+                          gate.pass();
+                          return Verdict::ack();
+                        })};
+  worker.start();
+  ASSERT_TRUE(gate.wait_for_arrivals(1));
+  ASSERT_TRUE(wait_until([&] { return worker.stats().retried == 2; }));
+  ASSERT_TRUE(blocked(GetParam() > 1 ? 1 : 0)) << "one thread for both, or the other one reads";
+
+  Monitor monitor{server()};
+  worker.request_stop();
+  ASSERT_TRUE(blocked(0));
+  raw()("ECHO", Monitor::kMark);
+  static_cast<void>(monitor.until_mark());
+  // From now on there is an entry for the reaper, and before long a retry is due, and a sweep.
+  append_ids(1, 2);
+  raw()("XREADGROUP", "GROUP", "g", "bob", "STREAMS", "s", ">");
+  raw()("XCLAIM", "s", "g", "bob", 0, "3-0", "IDLE", 7'200'000, "JUSTID");
+  const auto due = std::chrono::steady_clock::now() + 3s;
+  ASSERT_TRUE(wait_until([&] { return std::chrono::steady_clock::now() >= due; }));
+  const std::string renewed = raw()("HGET", "{s}:millrace:g", "renewed").text;
+  EXPECT_TRUE(wait_until([&] {
+    return raw()("HGET", "{s}:millrace:g", "renewed").text != renewed;
+  })) << "it still renews";
+  gate.open();
+  const StopReport report = worker.stop(kGenerous);
+  raw()("ECHO", Monitor::kMark);
+
+  EXPECT_EQ(taken_up(monitor.until_mark()), 1U) << "bob's";
+  EXPECT_EQ(report.finished, 1U);
+  EXPECT_EQ(journal.calls_for({1, 0}).size(), 2U);
+  EXPECT_EQ(journal.size(), 3U);
+  EXPECT_EQ(owner({2, 0}), "alice") << "a peer will find it";
+  EXPECT_EQ(owner({3, 0}), "bob");
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, StoppingWorker, ::testing::Values(1, 2),
+                         [](const auto& threads) { return std::to_string(threads.param); });
 
 }  // namespace
 }  // namespace millrace::test
