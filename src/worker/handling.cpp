@@ -201,7 +201,10 @@ void Handling::ask(std::span<Attempt* const> attempts, scripts::Eval eval,
   for (std::size_t i = 0; i < found.size(); ++i) {
     Attempt& attempt = *attempts[i];
     const Ticket& ticket = attempt.work.ticket;
-    if (found[i] == scripts::Holding::kNotOurs) {
+    const bool is_lost =
+        found[i] == scripts::Holding::kNotOurs ||
+        (found[i] == scripts::Holding::kGone && shared_.ledger.lost_if_expired(ticket));
+    if (is_lost) {
       attempt.is_gone = true;
       results[attempt.index] = Result::kNotOurs;
       if (shared_.ledger.start_refused(ticket)) tell_of_lost_lease(shared_, ticket.id);
@@ -213,7 +216,7 @@ void Handling::ask(std::span<Attempt* const> attempts, scripts::Eval eval,
       continue;
     }
     // What is no longer in the stream is handled from memory: there is no count to keep for it.
-    if (found[i] == scripts::Holding::kTrimmed) shared_.ledger.note_trimmed({&ticket.id, 1});
+    if (found[i] != scripts::Holding::kOurs) shared_.ledger.note_trimmed({&ticket.id, 1});
     attempt.work.deliveries = attempt.number;
     attempt.work.leased_at = std::max(attempt.work.leased_at, sent_at);
     shared_.ledger.started(ticket, sent_at, attempt.number);

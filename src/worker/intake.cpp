@@ -52,24 +52,14 @@ bool bury_trimmed(const Shared& shared, const scripts::Trimmed& trimmed, TimePoi
   return true;
 }
 
-/// What a page found to be trimmed. `held_before`: had its payload here when the page was asked
-/// for.
-void note_deleted(const Shared& shared, scripts::Taken& taken,
-                  std::span<const StreamId> held_before) {
+/// What a page has dropped, since it is no longer in the stream.
+void note_deleted(const Shared& shared, const scripts::Taken& taken) {
   shared.ledger.note_trimmed(taken.deleted_ids);
-  // A sweep finds once more what waits for its dead letter.
-  shared.ledger.leave_out_known_gone(taken.deleted_ids);
+  shared.ledger.forget_shed(taken.deleted_ids);
   count(shared.counters.trimmed, taken.deleted_ids.size());
-  std::vector<StreamId> unheld = taken.deleted_ids;
-  std::erase_if(unheld, [&](StreamId id) {
-    return std::find(held_before.begin(), held_before.end(), id) != held_before.end();
-  });
-  shared.ledger.forget_shed(unheld);
-  if (!shared.config.letters.enabled) return;
-  for (const StreamId id : taken.unwritten) {
-    shared.ledger.add_settlement(letter_of_trimmed(id));
+  if (shared.config.letters.enabled) {
+    count(shared.counters.dead_lettered, taken.deleted_ids.size());
   }
-  count(shared.counters.dead_lettered, unheld.size() - taken.unwritten.size());
 }
 
 /// They run, have no payload here, and were not fetched: they have left the stream, or are a
@@ -121,7 +111,7 @@ std::size_t hold_new(const Shared& shared, EntryBatch&& entries, TimePoint sent_
 }
 
 std::vector<Ticket> hold_taken(const Shared& shared, scripts::Taken&& taken, TimePoint sent_at,
-                               std::span<const StreamId> held_before, Starter starter) {
+                               Starter starter) {
   const auto batch = std::make_shared<const EntryBatch>(std::move(taken.entries));
   const TimePoint now = shared.clock.now();
   std::vector<Ticket> held;
@@ -141,7 +131,7 @@ std::vector<Ticket> hold_taken(const Shared& shared, scripts::Taken&& taken, Tim
     held.push_back(work.ticket);
     ids.push_back(work.ticket.id);
   }
-  note_deleted(shared, taken, held_before);
+  note_deleted(shared, taken);
   for (const scripts::Trimmed& trimmed : taken.trimmed) {
     if (!bury_trimmed(shared, trimmed, sent_at)) continue;
     taken.deleted_ids.push_back(trimmed.id);
@@ -162,7 +152,7 @@ void fetch_again(const Shared& shared, scripts::Eval eval, std::span<Work* const
     for (const Work* work : page) asked.push_back({work->ticket.id, work->deliveries});
     const TimePoint sent_at = shared.clock.now();
     scripts::Taken taken = scripts::retake(eval, shared.config, asked);
-    note_deleted(shared, taken, {});
+    note_deleted(shared, taken);
     const auto batch = std::make_shared<const EntryBatch>(std::move(taken.entries));
     std::vector<Work*> missing;
     std::size_t next = 0;

@@ -21,25 +21,10 @@ enum class Starter : bool {
   kCaller,  ///< Ledger::start() alone.
 };
 
-/// A sweep, from before it is asked for until hold_taken() has returned: it tells acknowledgements
-/// that found nothing, since the sweep dropped a trimmed entry, from leases that were lost.
-class Sweep {
- public:
-  explicit Sweep(const Shared& shared) : shared_{shared} { shared.ledger.begin_sweep(); }
-  Sweep(const Sweep&) = delete;
-  Sweep& operator=(const Sweep&) = delete;
-  ~Sweep() { count(shared_.counters.leases_lost, shared_.ledger.end_sweep()); }
-
- private:
-  const Shared& shared_;
-};
-
 /// Holds the entries of a page that was taken over, and tells of them. Those that are held already
 /// are left out: they come back wherever they are listed, and are being seen to. Dead letters that
-/// could not be written are settled later; `held` was held when the page was asked for. Returns
-/// what is held now.
+/// could not be written are settled later. Returns what is held now.
 std::vector<Ticket> hold_taken(const Shared& shared, scripts::Taken&& taken, TimePoint sent_at,
-                               std::span<const StreamId> held = {},
                                Starter starter = Starter::kAnybody);
 
 /// Fetches the payloads of entries that run and had given them up, and renews their leases. Those

@@ -256,9 +256,10 @@ void Keeper::note_found(const std::vector<std::pair<Ticket, std::uint64_t>>& ask
   for (std::size_t i = 0; i < found.size(); ++i) {
     const auto& [ticket, deliveries] = asked[first + i];
     if (found[i] == scripts::Holding::kCountedAnew) continue;  // when its reply has been taken
+    if (found[i] == scripts::Holding::kGone && shared_.ledger.lost_if_expired(ticket)) continue;
     if (found[i] != scripts::Holding::kNotOurs) {
       shared_.ledger.renewed(ticket, sent_at);
-      if (found[i] == scripts::Holding::kTrimmed) shared_.ledger.note_trimmed({&ticket.id, 1});
+      if (found[i] != scripts::Holding::kOurs) shared_.ledger.note_trimmed({&ticket.id, 1});
     } else if (shared_.ledger.lost(ticket, deliveries)) {
       tell_of_lost_lease(shared_, ticket.id);
     }
@@ -279,9 +280,9 @@ void Keeper::park_again() {
   const auto found =
       scripts::hold([this](auto&&... args) { return eval(args...); }, shared_.config, holds);
   for (std::size_t i = 0; i < found.size(); ++i) {
-    const bool is_gone =
-        found[i] == scripts::Holding::kNotOurs || found[i] == scripts::Holding::kTrimmed;
-    if (is_gone) shared_.ledger.forget_parked({holds[i].id, holds[i].expected});
+    const bool waits_on =
+        found[i] == scripts::Holding::kOurs || found[i] == scripts::Holding::kCountedAnew;
+    if (!waits_on) shared_.ledger.forget_parked({holds[i].id, holds[i].expected});
   }
 }
 

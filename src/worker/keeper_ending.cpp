@@ -132,7 +132,9 @@ void Keeper::give_back(std::vector<Work> works) {
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (found[i] == scripts::Holding::kOurs) released_.push_back(works[i].ticket.id);
     // Nobody else will ever have it.
-    if (found[i] == scripts::Holding::kTrimmed) bury_trimmed(std::move(works[i]));
+    const bool is_trimmed =
+        found[i] == scripts::Holding::kTrimmed || found[i] == scripts::Holding::kGone;
+    if (is_trimmed) bury_trimmed(std::move(works[i]));
   }
   count(shared_.counters.released, released_.size() - before);
 }

@@ -328,6 +328,7 @@ void Ledger::fail(Settlement&& settlement) {
   end_run(*held, State::kSettling);
   if (!held->work.first_failed) held->work.first_failed = settlement.failed;
   settlement.work = held->work;
+  settlement.had_no_lease = held->expired;
   settlements_.push_back(std::move(settlement));
   changed_.notify_all();
 }

@@ -62,6 +62,7 @@ struct Settlement {
   std::optional<WallTime> failed{};
   bool trimmed = false;  ///< It has left the pending list with its payload: no owner to ask.
   std::string owner{};   ///< Or is pending for this one, who is silent, until its letter is there.
+  bool had_no_lease = false;  ///< It ran out, by our clock: a peer may have done with it.
 };
 
 /// Acknowledgements on their way to the server.
@@ -205,7 +206,7 @@ class Ledger {
   /// The reply came: `count` of them were still pending, and none is held any more. Returns how
   /// many were a peer's: those that were not pending, but for what is no news. That is what was
   /// acknowledged before by a request whose reply was lost, what was trimmed, or what is known to
-  /// be lost. While a sweep is under way, its end tells: what it drops may be what was missing.
+  /// be lost.
   std::size_t acknowledged(const AckBatch& acks, std::size_t count);
   /// No reply came: they wait again.
   void not_acknowledged(const AckBatch& acks);
@@ -219,12 +220,6 @@ class Ledger {
   bool acks_failing() const;
   /// The server has dropped these: an acknowledgement that finds nothing is no surprise.
   void note_trimmed(std::span<const StreamId> ids);
-  /// A sweep is under way from before it is asked for until note_trimmed() knows what it dropped.
-  void begin_sweep();
-  /// Returns what acknowledged() has left to it.
-  std::size_t end_sweep();
-  /// Takes out of `ids` what is held and was gone already when it came: that was told then.
-  void leave_out_known_gone(std::vector<StreamId>& ids) const;
 
   // ---- leases
 
@@ -236,6 +231,9 @@ class Ledger {
   /// When asked about it with this count, the server said that it is not ours. True if that is so,
   /// and news.
   bool lost(const Ticket& ticket, std::uint64_t deliveries);
+  /// The server has it neither pending nor in the stream. True if its lease had run out by our
+  /// clock: then a peer has done with it, and it is lost. (That it ran out has been told.)
+  bool lost_if_expired(const Ticket& ticket);
   /// Fires the tokens of what has had no lease for `min_idle`, and of calls that took too long;
   /// what was queued is dropped. Returns them.
   std::vector<StreamId> expire(TimePoint now);
@@ -270,8 +268,6 @@ class Ledger {
   void start_over();
 
   std::vector<StreamId> running() const;
-  /// Up to `limit` of all that is held, but for what has given up its payload.
-  std::vector<StreamId> ids_with_payload(std::size_t limit) const;
   bool holds(StreamId id) const;
   std::size_t size() const;
   std::size_t queued_bytes() const;
@@ -323,11 +319,6 @@ class Ledger {
     StreamId id;
     TimePoint since;
   };
-  /// So many of these were acknowledged in vain, and nobody knows why.
-  struct Missed {
-    std::vector<StreamId> ids;
-    std::size_t count = 0;
-  };
   struct Left {
     StreamId id;
     TimePoint until;
@@ -369,7 +360,6 @@ class Ledger {
   void forget_parked_locked(StreamId id);
   std::size_t room_locked() const;
   static void start_acking(AckBatch& acks, StreamId id, Held& held);
-  std::size_t count_missed(const AckBatch& acks, std::size_t acknowledged);  // with mutex_ held
 
   const Limits limits_;
   mutable std::mutex mutex_;
@@ -395,8 +385,6 @@ class Ledger {
   // What a read has brought again, with the count that the server had before.
   std::unordered_map<StreamId, std::uint64_t> resets_;
   bool acks_failing_ = false;
-  std::size_t sweeps_ = 0;        // under way
-  std::vector<Missed> missed_{};  // while there is one
   bool calls_stopped_ = false;
   std::unordered_map<StreamId, std::uint64_t> starts_in_doubt_;  // with the count they may have
 };

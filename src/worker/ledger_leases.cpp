@@ -73,6 +73,19 @@ bool Ledger::lost(const Ticket& ticket, std::uint64_t deliveries) {
   return is_news;
 }
 
+bool Ledger::lost_if_expired(const Ticket& ticket) {
+  std::lock_guard lock{mutex_};
+  Held* const held = find(ticket);
+  if (held == nullptr || !held->expired) return false;
+  if (held->state == State::kDone || held->state == State::kAcking) return false;
+  if (held->state == State::kRunning) {
+    held->lost = true;
+  } else {
+    erase(held_.find(ticket.id));
+  }
+  return true;
+}
+
 std::vector<StreamId> Ledger::expire(TimePoint now) {
   std::vector<StreamId> expired;
   std::vector<std::stop_source> calls;
@@ -305,17 +318,6 @@ std::vector<StreamId> Ledger::running() const {
     if (held.state == State::kRunning) ids.push_back(id);
   }
   std::sort(ids.begin(), ids.end());
-  return ids;
-}
-
-std::vector<StreamId> Ledger::ids_with_payload(std::size_t limit) const {
-  std::lock_guard lock{mutex_};
-  std::vector<StreamId> ids;
-  ids.reserve(std::min(limit, held_.size()));
-  for (const auto& [id, held] : held_) {
-    if (ids.size() == limit) break;
-    if (!held.work.shed) ids.push_back(id);
-  }
   return ids;
 }
 

@@ -122,33 +122,19 @@ AckBatch Ledger::take_acks(std::size_t limit) {
 std::size_t Ledger::acknowledged(const AckBatch& acks, std::size_t count) {
   if (acks.ids.empty()) return 0;
   std::lock_guard lock{mutex_};
-  count = std::min(count, acks.ids.size());
-  if (acks.making != making_) return acks.ids.size() - count;
+  const std::size_t missed = acks.ids.size() - std::min(count, acks.ids.size());
+  if (acks.making != making_) return missed;
   acks_failing_ = false;
-  const std::size_t lost = count_missed(acks, count);
+  std::size_t is_no_news = 0;
   for (const StreamId id : acks.ids) {
     const auto found = held_.find(id);
-    if (found != held_.end() && found->second.state == State::kAcking) erase(found);
+    if (found == held_.end() || found->second.state != State::kAcking) continue;
+    const Held& held = found->second;
+    if (held.maybe_gone || held.lost || held.expired || held.overdue) ++is_no_news;
+    erase(found);
   }
   changed_.notify_all();
-  return lost;
-}
-
-std::size_t Ledger::count_missed(const AckBatch& acks, std::size_t acknowledged) {
-  std::vector<StreamId> unexplained;
-  for (const StreamId id : acks.ids) {
-    const auto found = held_.find(id);
-    const bool is_no_news =
-        found != held_.end() && (found->second.maybe_gone || found->second.lost ||
-                                 found->second.expired || found->second.overdue);
-    if (!is_no_news) unexplained.push_back(id);
-  }
-  const std::size_t explained = acks.ids.size() - unexplained.size();
-  const std::size_t missed = acks.ids.size() - acknowledged;
-  const std::size_t lost = missed - std::min(missed, explained);
-  if (sweeps_ == 0 || lost == 0) return lost;
-  missed_.push_back({std::move(unexplained), lost});
-  return 0;
+  return missed - std::min(missed, is_no_news);
 }
 
 void Ledger::not_acknowledged(const AckBatch& acks) {
@@ -202,31 +188,7 @@ void Ledger::note_trimmed(std::span<const StreamId> ids) {
   for (const StreamId id : ids) {
     if (const auto found = held_.find(id); found != held_.end()) found->second.maybe_gone = true;
     forget_parked_locked(id);
-    for (Missed& missed : missed_) {
-      if (missed.count > 0 && std::erase(missed.ids, id) > 0) --missed.count;
-    }
   }
-}
-
-void Ledger::begin_sweep() {
-  std::lock_guard lock{mutex_};
-  ++sweeps_;
-}
-
-std::size_t Ledger::end_sweep() {
-  std::lock_guard lock{mutex_};
-  if (--sweeps_ > 0) return 0;
-  std::size_t lost = 0;
-  for (const Missed& missed : std::exchange(missed_, {})) lost += missed.count;
-  return lost;
-}
-
-void Ledger::leave_out_known_gone(std::vector<StreamId>& ids) const {
-  std::lock_guard lock{mutex_};
-  std::erase_if(ids, [&](StreamId id) {
-    const auto found = held_.find(id);
-    return found != held_.end() && !found->second.work.shed && found->second.work.entry.deleted();
-  });
 }
 
 }  // namespace millrace::detail

@@ -222,12 +222,10 @@ void Reader::reap_if_due() {
   const auto run = [this](auto&&... args) { return eval(args...); };
   const std::size_t room = shared_.ledger.room();
   if (room == 0) return;
-  const auto held = shared_.ledger.ids_with_payload(scripts::kMostHeldIds);
-  std::optional<Sweep> sweep{std::in_place, shared_};
   scripts::Taken taken;
   try {
     taken = in_page([&](std::size_t count) {
-      return scripts::take(run, config_, cursor_, std::min(count, room), held);
+      return scripts::take(run, config_, cursor_, std::min(count, room));
     });
   } catch (const PermissionError& error) {
     return reaping_refused(error);
@@ -235,8 +233,7 @@ void Reader::reap_if_due() {
   shared_.status.set_hampered(Status::Part::kReaping, false);
   cursor_ = taken.next_cursor;
   if (cursor_ == StreamId{}) sweeping_ = false;
-  take_in(std::move(taken), now, held);
-  sweep.reset();
+  take_in(std::move(taken), now);
   work_off();
 }
 
@@ -251,8 +248,8 @@ void Reader::reaping_refused(const Error& error) {
   next_sweep_ = std::max(next_sweep_, next_page_);
 }
 
-void Reader::take_in(scripts::Taken&& taken, TimePoint sent_at, std::span<const StreamId> held) {
-  hold_taken(shared_, std::move(taken), sent_at, held);
+void Reader::take_in(scripts::Taken&& taken, TimePoint sent_at) {
+  hold_taken(shared_, std::move(taken), sent_at);
   if (shared_.ledger.settlements() > 0) due_(shared_.clock.now());
 }
 

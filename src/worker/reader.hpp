@@ -62,7 +62,7 @@ class Reader {
   void retry_due();
   void reap_if_due();
   void reaping_refused(const Error& error);
-  void take_in(scripts::Taken&& taken, TimePoint sent_at, std::span<const StreamId> held = {});
+  void take_in(scripts::Taken&& taken, TimePoint sent_at);
   void read();
   EntryBatch read_new(Acknowledging& acks, std::size_t room);
   EntryBatch read_in_time(Acknowledging& acks, std::size_t room);

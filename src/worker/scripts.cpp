@@ -63,13 +63,12 @@ std::string letter_limit(const WorkerConfig& config) {
   return config.letters.max_length ? fmt::to_string(*config.letters.max_length) : std::string{};
 }
 
-/// The reply of take.lua and retake.lua: that of XAUTOCLAIM, and three more slots.
+/// The reply of take.lua and retake.lua: that of XAUTOCLAIM, and two more slots.
 Taken decode_taken(Reply reply) {
   std::vector<std::uint64_t> deliveries;
   for (const ReplyView count : reply.root()[3]) deliveries.push_back(decode::count(count));
-  auto unwritten = decode::ids(reply.root()[4]);
   std::vector<Trimmed> trimmed;
-  for (const ReplyView one : reply.root()[5]) {
+  for (const ReplyView one : reply.root()[4]) {
     trimmed.push_back({decode::id(one[0]), std::string{one[1].text()}, decode::count(one[2])});
   }
   AutoclaimPage page = decode::autoclaim(std::move(reply));
@@ -80,7 +79,6 @@ Taken decode_taken(Reply reply) {
           .deliveries = std::move(deliveries),
           .deleted_ids = std::move(page.deleted_ids),
           .next_cursor = page.next_cursor,
-          .unwritten = std::move(unwritten),
           .trimmed = std::move(trimmed)};
 }
 
@@ -113,6 +111,9 @@ std::vector<Holding> decode_found(ReplyView answers, std::size_t asked) {
       case 3:
         found.push_back(Holding::kCountedAnew);
         break;
+      case 4:
+        found.push_back(Holding::kGone);
+        break;
       default:
         found.push_back(Holding::kNotOurs);
     }
@@ -130,17 +131,10 @@ std::string milliseconds_of(std::optional<WallTime> time) {
 
 }  // namespace
 
-Taken take(Eval eval, const WorkerConfig& config, StreamId cursor, std::size_t count,
-           std::span<const StreamId> held) {
-  Args args{config, 4 + held.size()};
+Taken take(Eval eval, const WorkerConfig& config, StreamId cursor, std::size_t count) {
+  Args args{config, 4};
   args.add(config.min_idle).add(cursor).add(count).add(letter_limit(config));
-  for (const StreamId id : held) args.add(id);
-  Taken taken =
-      decode_taken(args.run_with_letters(eval, "XAUTOCLAIM (by script)", kTakeScript, config));
-  // Redis 6.2.0 names the last entry again and again. Whatever a cursor is, one that stays where it
-  // was leads nowhere.
-  if (taken.next_cursor == cursor) taken.next_cursor = {};
-  return taken;
+  return decode_taken(args.run_with_letters(eval, "XCLAIM (by script)", kTakeScript, config));
 }
 
 std::vector<PendingEntry> list_pending(Connection& connection, const WorkerConfig& config,
@@ -225,10 +219,10 @@ std::vector<std::string> letter_head(const WorkerConfig& config, const Settlemen
 Buried bury(Eval eval, const WorkerConfig& config, const Burial& burial) {
   const Settlement& what = burial.settlement;
   const Entry& entry = what.work.entry;
-  Args args{config, 8 + 2 * entry.size()};
+  Args args{config, 9 + 2 * entry.size()};
   args.add(what.work.ticket.id).add(what.work.deliveries).add(what.attempts);
   args.add(milliseconds_of(what.failed)).add(milliseconds_of(what.work.first_failed));
-  args.add(what.reason).add(letter_limit(config));
+  args.add(what.reason).add(letter_limit(config)).add(what.owner);
   switch (burial.payload) {
     case Burial::Payload::kGiven:
       args.add("given");
@@ -239,7 +233,6 @@ Buried bury(Eval eval, const WorkerConfig& config, const Burial& burial) {
       break;
     case Burial::Payload::kWritten:
       args.add("written");
-      if (!what.owner.empty()) args.add(what.owner);
       break;
   }
   const Reply reply =

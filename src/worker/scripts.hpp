@@ -17,15 +17,16 @@
 #include <vector>
 
 /// The worker's server-side scripts as functions. All that a worker changes in the pending list,
-/// besides XREADGROUP and XACK, is here. Each is a compare-and-set: it names the owner, the owner's token
-/// and the delivery count that it expects, and changes nothing where they differ.
+/// besides XREADGROUP and XACK, is here. Each is a compare-and-set: it names the owner, the owner's
+/// token and the delivery count that it expects, and changes nothing where they differ.
 namespace millrace::detail::scripts {
 
 /// Runs a script somewhere: on a Connection, or on one that a Pool lends.
 using Eval = FunctionRef<Reply(const CallSpec&, const Script&, std::span<const std::string_view>,
                                std::span<const std::string_view>)>;
 
-/// One that is no longer in the stream, and stays pending until its dead letter is written.
+/// One that is no longer in the stream, and stays pending until its dead letter is written, or
+/// until whoever holds it has done with it.
 struct Trimmed {
   StreamId id{};
   std::string owner{};
@@ -37,21 +38,15 @@ struct Taken {
   EntryBatch entries{};
   std::vector<std::uint64_t> deliveries{};
   std::vector<StreamId> deleted_ids{};
-  StreamId next_cursor{};             ///< 0-0: that was the end.
-  std::vector<StreamId> unwritten{};  ///< Of the deleted ones, those whose dead letter is missing.
-  std::vector<Trimmed> trimmed{};     ///< Not among the deleted ones.
+  StreamId next_cursor{};          ///< 0-0: that was the end.
+  std::vector<Trimmed> trimmed{};  ///< Not among the deleted ones.
 };
 
 /// Most ids of one call, so that no script keeps the server busy for long.
 inline constexpr std::size_t kMostIds = 64;
 
-/// Most held ids that take() is told of.
-inline constexpr std::size_t kMostHeldIds = 1'000;
-
-/// Takes over what has been idle for `min_idle`, from `cursor` on. Counts are kept. What is `held`
-/// here gets no dead letter if it is found to be trimmed.
-Taken take(Eval eval, const WorkerConfig& config, StreamId cursor, std::size_t count,
-           std::span<const StreamId> held);
+/// Takes over what has been idle for `min_idle`, from `cursor` on. Counts are kept.
+Taken take(Eval eval, const WorkerConfig& config, StreamId cursor, std::size_t count);
 
 /// Our own pending entries after `after`. One read, nothing is changed.
 std::vector<PendingEntry> list_pending(Connection& connection, const WorkerConfig& config,
@@ -78,7 +73,8 @@ struct Hold {
 enum class Holding : std::uint8_t {
   kNotOurs,  ///< A peer's, or acknowledged, or its count is another one.
   kOurs,
-  kTrimmed,      ///< No longer in the stream. If it is pending it stays so until somebody reaps it.
+  kTrimmed,      ///< Ours, and no longer in the stream. It stays pending until it is acknowledged.
+  kGone,         ///< Neither pending nor in the stream: acknowledged, or dropped by an XAUTOCLAIM.
   kCountedAnew,  ///< Ours, and not changed: a read has brought it again, whose reply is on the way.
 };
 

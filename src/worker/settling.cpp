@@ -87,7 +87,8 @@ void Settling::park(Server server, std::vector<Settlement> parks) {
   for (std::size_t i = 0; i < parks.size(); ++i) {
     if (found[i] == scripts::Holding::kCountedAnew) {
       wait_for_count(std::move(parks[i]));
-    } else if (found[i] == scripts::Holding::kTrimmed) {
+    } else if (found[i] == scripts::Holding::kTrimmed ||
+               (found[i] == scripts::Holding::kGone && !parks[i].had_no_lease)) {
       // Nothing is there to wait in: it waits here, and is handled from memory.
       shared_.ledger.rest_in_memory(parks[i]);
     } else {
@@ -128,6 +129,7 @@ scripts::Buried Settling::write(Server server, const Settlement& burial) {
   const auto run = [&](Payload payload) {
     return scripts::bury(server.eval, config, {.settlement = burial, .payload = payload});
   };
+  if (!config.letters.enabled) return run(Payload::kWritten);
   if (!config.letters.to_stream()) {
     // Asked first, so that a sink hears of nothing that is a peer's.
     if (!burial.trimmed) {
@@ -143,6 +145,9 @@ scripts::Buried Settling::write(Server server, const Settlement& burial) {
     }
     return run(Payload::kWritten);
   }
+  if (burial.had_no_lease) {
+    if (const auto obstacle = obstacle_to(server, burial)) return *obstacle;
+  }
   if (burial.work.entry.size() <= scripts::kMostFields) {
     return run(burial.work.entry.deleted() ? Payload::kInStream : Payload::kGiven);
   }
@@ -157,6 +162,9 @@ std::optional<scripts::Buried> Settling::obstacle_to(Server server, const Settle
   switch (scripts::hold(server.eval, shared_.config, {&hold, 1}).front()) {
     case scripts::Holding::kNotOurs:
       return scripts::Buried::kNotOurs;
+    case scripts::Holding::kGone:
+      if (burial.had_no_lease) return scripts::Buried::kNotOurs;
+      return std::nullopt;
     case scripts::Holding::kCountedAnew:
       return scripts::Buried::kCountedAnew;
     default:
@@ -200,6 +208,7 @@ void Settling::write_large(Server server, const Settlement& burial) {
 }
 
 void Settling::tell_of(const Settlement& burial) {
+  if (!shared_.config.letters.enabled) return;
   count(shared_.counters.dead_lettered);
   const DeadLetter letter = letter_of(shared_.config, burial);
   shared_.events.tell([&](Observer& observer) { observer.on_dead_letter(letter); });

@@ -312,15 +312,12 @@ void Worker::reap_page(ReapReport& report, StreamId& cursor) {
   const auto run = [this](auto&&... args) { return shared_.pool.eval(args...); };
   settle_without_keeper();  // what failed in an earlier page
   const TimePoint sent_at = clock_.now();
-  const auto held = ledger_.ids_with_payload(scripts::kMostHeldIds);
-  std::optional<Sweep> sweep{std::in_place, shared_};
-  auto taken = take_page(cursor, held);
+  auto taken = take_page(cursor);
   cursor = taken.next_cursor;
   report.deleted_ids.insert(report.deleted_ids.end(), taken.deleted_ids.begin(),
                             taken.deleted_ids.end());
   for (const scripts::Trimmed& trimmed : taken.trimmed) report.deleted_ids.push_back(trimmed.id);
-  const auto tickets = hold_taken(shared_, std::move(taken), sent_at, held, Starter::kCaller);
-  sweep.reset();
+  const auto tickets = hold_taken(shared_, std::move(taken), sent_at, Starter::kCaller);
   report.claimed += tickets.size();
 
   AckBatch done;
@@ -365,10 +362,10 @@ bool Worker::has_keeper() {
   return started_ && !ended_;
 }
 
-scripts::Taken Worker::take_page(StreamId cursor, std::span<const StreamId> held) {
+scripts::Taken Worker::take_page(StreamId cursor) {
   const auto run = [this](auto&&... args) { return shared_.pool.eval(args...); };
   try {
-    auto taken = scripts::take(run, config_, cursor, reap_page_size_.get(), held);
+    auto taken = scripts::take(run, config_, cursor, reap_page_size_.get());
     note_reaped();
     reap_page_size_.arrived();
     return taken;

@@ -91,7 +91,7 @@ class Worker {
   void end_without_threads(bool reaped);
   void join();
   void reap_page(ReapReport& report, StreamId& cursor);
-  scripts::Taken take_page(StreamId cursor, std::span<const StreamId> held);
+  scripts::Taken take_page(StreamId cursor);
   void acknowledge(ReapReport& report, AckBatch& done);
   bool has_keeper();
   void note_reaped();

@@ -130,6 +130,7 @@ TEST_F(WorkerDeadLetter, HasThePayloadOfAnEntryThatWasTrimmedWhileItWasHeld) {
 TEST_F(WorkerDeadLetter, SaysThatAnEntryWasTrimmedBeforeAnybodyHadIt) {
   append_ids(3);
   orphan("bob");
+  raw()("XCLAIM", "s", "g", "bob", 0, "2-0", "IDLE", 7'200'000, "JUSTID");
   raw()("XDEL", "s", "2-0");
   WorkerOptions options = patient();
   options.reap_every = 20ms;
@@ -139,6 +140,56 @@ TEST_F(WorkerDeadLetter, SaysThatAnEntryWasTrimmedBeforeAnybodyHadIt) {
   EXPECT_EQ(letter_ids(), (Ids{{2, 0}}));
   EXPECT_EQ(letter().field("dlq_reason").text.substr(0, 7), "trimmed");
   EXPECT_EQ(worker.stats().dead_lettered, 1U);
+}
+
+TEST_F(WorkerDeadLetter, IsNotWrittenOfWhatAPeerDeletesWhenItHasHandledIt) {
+  WorkerOptions options = patient();
+  options.min_idle = 1s;
+  options.block = 20ms;
+  options.reap_every = 20ms;
+  const EventStream erasing = stream();
+  const auto erase = [&](const Delivery& delivery) { erasing.erase({delivery.entry.id()}); };
+  WorkerOptions other = options;
+  other.consumer = "bob";
+  ConsumerWorker alice{stream(), options, erase};
+  ConsumerWorker bob{stream(), other, erase};
+  alice.start();
+  bob.start();
+  constexpr std::uint64_t kEntries = 500;
+  append_ids(kEntries);
+  ASSERT_TRUE(
+      wait_until([&] { return alice.stats().succeeded + bob.stats().succeeded == kEntries; }));
+  EXPECT_TRUE(nothing_is_pending());
+  EXPECT_EQ(letter_ids(), Ids{});
+  EXPECT_EQ(alice.stats().leases_lost + bob.stats().leases_lost, 0U);
+}
+
+TEST_F(WorkerDeadLetter, IsNotWrittenByAPeerOfWhatIsHeldForLong) {
+  append_ids(1);
+  WorkerOptions options = patient();
+  options.min_idle = 500ms;
+  options.lease_renew_every = 50ms;
+  options.block = 20ms;
+  options.reap_every = 20ms;
+  WorkerOptions other = options;
+  other.consumer = "bob";
+  Gate gate;
+  ConsumerWorker alice{stream(), options, [&](const Delivery&) { gate.pass(); }};
+  alice.start();
+  ASSERT_TRUE(gate.wait_for_arrivals(1));
+  raw()("XDEL", "s", "1-0");
+  ConsumerWorker bob{stream(), other, [](const Delivery&) {}};
+  bob.start();
+  EXPECT_TRUE(wait_until([&] {
+    return raw()("XPENDING", "s", "g", "1-0", "1-0", 1)[0][2].integer > 600;
+  })) << "it cannot be renewed";
+  const auto pages = calls_of("xpending");
+  EXPECT_TRUE(wait_until([&] { return calls_of("xpending") > pages + 50; }));
+  EXPECT_EQ(letter_ids(), Ids{});
+  gate.open();
+  EXPECT_TRUE(nothing_is_pending());
+  EXPECT_EQ(alice.stats().succeeded, 1U);
+  EXPECT_EQ(letter_ids(), Ids{});
 }
 
 TEST_F(WorkerDeadLetter, GoesWhereItIsToldTo) {

@@ -358,7 +358,7 @@ TEST_P(WorkerOldServer, EndsTheWorkerWhichSaysSo) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Without, WorkerOldServer,
-                         ::testing::Values("XREADGROUP", "XAUTOCLAIM", "XGROUP"),
+                         ::testing::Values("XREADGROUP", "XPENDING", "XGROUP"),
                          [](const auto& command) { return std::string{command.param}; });
 
 }  // namespace

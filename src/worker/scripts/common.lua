@@ -29,11 +29,16 @@ local function superseded()
   return redis.error_reply('SUPERSEDED a newer worker has taken the consumer name ' .. consumer)
 end
 
--- What is pending under this id {id, owner, idle, count}, or nil. A count that Lua and RETRYCOUNT
--- cannot say (Redis 8.8 has 2^63-1 for what was given up) is cut.
+-- The count of a pending entry. One that Lua and RETRYCOUNT cannot say (Redis 8.8 has 2^63-1 for
+-- what was given up) is cut.
+local function delivery_count(pending)
+  return math.min(pending[4], 1000000000)
+end
+
+-- What is pending under this id {id, owner, idle, count}, or nil.
 local function pending_entry(id)
   local pending = redis.call('XPENDING', stream, group, id, id, 1)[1]
-  if pending and pending[4] > 1e9 then pending[4] = 1000000000 end
+  if pending then pending[4] = delivery_count(pending) end
   return pending
 end
 

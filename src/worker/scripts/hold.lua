@@ -6,8 +6,8 @@
 --
 -- ARGV: min_idle in ms to renew the worker's place in the record, or ''; then id, expected count,
 -- new count, idle time to set in ms, ...
--- Answers {{1 (changed), 0 (not ours), 2 (no longer in the stream) or 3 (ours, and counted anew) for
--- each id}}, and where the record is renewed {how many are pending for this consumer, the group's
+-- Answers {{1 (changed), 0 (not ours), 2 (ours, and no longer in the stream), 3 (ours, and counted
+-- anew) or 4 (neither pending nor in the stream) for each id}}, and where the record is renewed {how many are pending for this consumer, the group's
 -- low-water mark or '', how many entries the stream has ever been given or ''}.
 local error = superseded()
 if error then return error end
@@ -18,7 +18,7 @@ for i = 5, #ARGV, 4 do
   local pending = pending_entry(id)
   local answer = 0
   if (not pending or pending[2] == consumer) and not entry_of(id) then
-    answer = 2
+    answer = pending and 2 or 4
   elseif pending and pending[2] == consumer then
     if pending[4] == tonumber(ARGV[i + 1]) then
       redis.call('XCLAIM', stream, group, consumer, 0, id,
@@ -34,7 +34,8 @@ if ARGV[4] == '' then return {answers} end
 
 local now = now_ms()
 redis.call('HSET', record, 'min_idle', ARGV[4], 'renewed', now)
-if token ~= '' then redis.call('HSET', record, 'token:' .. consumer, token, 'at:' .. consumer, now) end
+redis.call('HSET', record, 'at:' .. consumer, now)
+if token ~= '' then redis.call('HSET', record, 'token:' .. consumer, token) end
 
 -- False where somebody made the group who is none of us: we are none of its consumers. Its position
 -- says nothing of what is done. (A user who may not make consumers is not asked.)

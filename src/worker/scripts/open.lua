@@ -54,7 +54,8 @@ local free = 1
 if token ~= '' then
   local holder = redis.call('HMGET', record, 'token:' .. consumer, 'at:' .. consumer)
   if holder[1] and holder[1] ~= token and tonumber(now) - tonumber(holder[2]) < kept then free = 0 end
-  redis.call('HSET', record, 'token:' .. consumer, token, 'at:' .. consumer, now)
+  redis.call('HSET', record, 'token:' .. consumer, token)
 end
+redis.call('HSET', record, 'at:' .. consumer, now)
 redis.call('HSET', record, 'min_idle', min_idle, 'renewed', now)
 return {made, making, start, free, entries_added()}

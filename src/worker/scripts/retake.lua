@@ -27,4 +27,4 @@ for i = 5, #ARGV, 2 do
     end
   end
 end
-return {'0-0', entries, deleted, deliveries, {}, trimmed}
+return {'0-0', entries, deleted, deliveries, trimmed}

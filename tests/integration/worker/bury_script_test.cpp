@@ -60,6 +60,21 @@ TEST_F(BuryScript, LeavesWhatAReadHasBroughtAgainToWhoTakesItsReply) {
   EXPECT_EQ(letters_written(), 0);
 }
 
+TEST_F(BuryScript, PutsAsideWithoutItsFieldsWhatNeverArrivedAndHasTooMany) {
+  OwnedFields fields;
+  for (std::size_t i = 0; i <= scripts::kMostFields; ++i) fields.emplace_back("f", "v");
+  s().add(fields, {.id = AddId::exactly({1, 0})});
+  s().ensure_group("g", GroupStart::beginning());
+  s().consume("g", "alice", {.block = 0ms});
+  ASSERT_EQ(bury(1, Payload::kInStream, {}), Buried::kBuried);
+  ASSERT_EQ(letters_written(), 1);
+  EXPECT_EQ(letters()[0].elements.size(), 16U);
+  EXPECT_THAT(letters()[0].field("dlq_reason").text,
+              ::testing::StartsWith("no such card; it has too many fields"));
+  EXPECT_EQ(raw()("XLEN", "s"), ":1") << "they are there";
+  EXPECT_THAT(pending(), IsEmpty());
+}
+
 TEST_F(BuryScript, KeepsTheFieldsByteForByte) {
   std::string bytes;
   for (int byte = 0; byte < 256; ++byte) bytes.push_back(static_cast<char>(byte));

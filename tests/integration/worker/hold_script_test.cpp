@@ -71,7 +71,7 @@ TEST_F(HoldScript, TellsWhatWasAcknowledgedFromWhatWasTrimmed) {
   s().ack("g", {{1, 0}, {2, 0}});
   raw()("XDEL", "s", "2-0");
   EXPECT_THAT(hold({{{1, 0}, 1, 1}, {{2, 0}, 1, 1}}),
-              ElementsAre(Holding::kNotOurs, Holding::kTrimmed));
+              ElementsAre(Holding::kNotOurs, Holding::kGone));
   EXPECT_THAT(pending(), IsEmpty());
 }
 

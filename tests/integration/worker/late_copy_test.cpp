@@ -82,7 +82,7 @@ TEST_F(LateCopy, OfATakingInHandChangesNothing) {
   worker.start();
   ASSERT_TRUE(is_idle_for({1, 0}, 40)) << "parked";
   EXPECT_TRUE(proxy_.has_lost());
-  EXPECT_EQ(proxy_.deliver(), "*6\r\n$3\r\n0-0\r\n*0\r\n*0\r\n*0\r\n*0\r\n*0\r\n");
+  EXPECT_EQ(proxy_.deliver(), "*5\r\n$3\r\n0-0\r\n*0\r\n*0\r\n*0\r\n*0\r\n");
   EXPECT_GE(idle({1, 0}), 40);
   EXPECT_EQ(deliveries({1, 0}), 2);
 }

@@ -17,14 +17,15 @@ class LeaveScript : public ScriptTest {
     return names;
   }
   void expect_only_bob() {
-    EXPECT_EQ(raw()("HMGET", kRecord, "token:bob", "at:bob", "left:alice"),
-              R"(*3["his" "1" "mine"])");
+    EXPECT_EQ(raw()("HMGET", kRecord, "token:bob", "left:alice"), R"(*2["his" "mine"])");
+    EXPECT_GE(recorded("at:bob"), ago(1min));
     EXPECT_GE(recorded("left_at:alice"), ago(1min));
     EXPECT_EQ(raw()("HLEN", kRecord), ":4");
   }
   /// As while alice and bob work.
   void given_names() {
-    raw()("HSET", kRecord, "token:alice", "mine", "at:alice", 1, "token:bob", "his", "at:bob", 1);
+    raw()("HSET", kRecord, "token:alice", "mine", "at:alice", ago(1s), "token:bob", "his", "at:bob",
+          ago(1s));
   }
 };
 
@@ -61,7 +62,7 @@ TEST_F(LeaveScript, HasNothingChangedByWhatComesLateFromAWorkerThatHasLeft) {
   const detail::Pending entry{{1, 0}, 2};
   EXPECT_TRUE(is_refused([&] { scripts::hold(eval(), config(), {&start, 1}); }));
   EXPECT_TRUE(is_refused([&] { scripts::renew(eval(), config(), {}); }));
-  EXPECT_TRUE(is_refused([&] { scripts::take(eval(), config(), {}, 10, {}); }));
+  EXPECT_TRUE(is_refused([&] { scripts::take(eval(), config(), {}, 10); }));
   EXPECT_TRUE(is_refused([&] { scripts::retake(eval(), config(), {&entry, 1}); }));
   EXPECT_TRUE(is_refused([&] { leave(); }));
   EXPECT_TRUE(is_refused([&] { scripts::open(eval(), config(), std::nullopt); }));
@@ -71,13 +72,22 @@ TEST_F(LeaveScript, HasNothingChangedByWhatComesLateFromAWorkerThatHasLeft) {
   EXPECT_EQ(scripts::hold(eval(), config(), {&start, 1}).front(), scripts::Holding::kOurs);
 }
 
-TEST_F(LeaveScript, RemembersForAnHourWhoHasLeft) {
+TEST_F(LeaveScript, RemembersForAnHourWhoHasLeftOrDied) {
   given_pending(1);
+  raw()("HSET", kRecord, "min_idle", 1000, "at:dave", ago(61min), "token:dave", "his", "at:erin",
+        ago(59min));
   raw()("HSET", kRecord, "left:bob", "his", "left_at:bob", ago(61min), "left:carol", "hers",
         "left_at:carol", ago(59min));
   leave();
   EXPECT_EQ(raw()("HMGET", kRecord, "left:bob", "left_at:bob", "left:carol", "left:alice"),
             R"(*4[$-1 $-1 "hers" "mine"])");
+  EXPECT_EQ(raw()("HMGET", kRecord, "at:dave", "token:dave"), "*2[$-1 $-1]");
+  EXPECT_EQ(raw()("HEXISTS", kRecord, "at:erin"), ":1");
+
+  raw()("HSET", kRecord, "min_idle", 3'600'000, "at:dave", ago(119min));
+  config().consumer = "frank";
+  leave();
+  EXPECT_EQ(raw()("HEXISTS", kRecord, "at:dave"), ":1") << "he may renew as seldom";
 }
 
 TEST_F(LeaveScript, LeavesNameAndConsumerToANewerWorker) {

@@ -13,8 +13,13 @@ class Taking : public Base {
   using Base::config;
   using Base::eval;
 
-  scripts::Taken take(Ids held = {}, std::size_t count = 64, StreamId cursor = {}) {
-    return scripts::take(eval(), config(), cursor, count, held);
+  scripts::Taken take(std::size_t count = 64, StreamId cursor = {}) {
+    return scripts::take(eval(), config(), cursor, count);
+  }
+  static Ids trimmed_ids(const scripts::Taken& taken) {
+    Ids ids;
+    for (const scripts::Trimmed& one : taken.trimmed) ids.push_back(one.id);
+    return ids;
   }
   /// `1-0` to `<count>-0` are bob's and idle for long; those of `trimmed` are not in the stream.
   void given_idle(std::size_t count, const Ids& trimmed = {}) {
@@ -47,10 +52,10 @@ TEST_F(TakeScript, TakesWhatIsPendingUnderItsOwnNameOnceItIsIdle) {
 
 TEST_F(TakeScript, GoesPageByPage) {
   given_idle(3);
-  const auto first = take({}, 1, {2, 0});
+  const auto first = take(1, {2, 0});
   EXPECT_EQ(first.entries.ids(), (Ids{{2, 0}})) << "1-0 is before the cursor";
   EXPECT_EQ(first.next_cursor, (StreamId{3, 0}));
-  const auto second = take({}, 64, first.next_cursor);
+  const auto second = take(64, first.next_cursor);
   EXPECT_EQ(second.entries.ids(), (Ids{{3, 0}}));
   EXPECT_EQ(second.next_cursor, StreamId{});
 }
@@ -72,7 +77,7 @@ TEST_F(TakeScript, WritesTheLetterOfATrimmedEntryInTheSameStep) {
   const auto taken = take();
   EXPECT_EQ(taken.entries.ids(), (Ids{{1, 0}, {3, 0}}));
   EXPECT_EQ(taken.deleted_ids, (Ids{{2, 0}}));
-  EXPECT_EQ(taken.unwritten, Ids{});
+  EXPECT_TRUE(taken.trimmed.empty());
   EXPECT_THAT(pending(), ElementsAre("1-0 alice 3 idle 0m", "3-0 alice 3 idle 0m"));
   ASSERT_THAT(letter_ids(), ElementsAre("2-0"));
   const RawReply letter = letters()[0];
@@ -83,12 +88,42 @@ TEST_F(TakeScript, WritesTheLetterOfATrimmedEntryInTheSameStep) {
   EXPECT_THAT(letter.field("dlq_reason").text, ::testing::StartsWith("trimmed: "));
 }
 
-TEST_F(TakeScript, WritesNoLetterOfWhatIsHeld) {
-  given_idle(3, {{1, 0}, {2, 0}});
-  const auto taken = take({{1, 0}, {3, 0}});
-  EXPECT_EQ(taken.deleted_ids, (Ids{{1, 0}, {2, 0}}));
-  EXPECT_EQ(taken.unwritten, Ids{});
-  EXPECT_THAT(letter_ids(), ElementsAre("2-0"));
+TEST_F(TakeScript, LeavesToItsWorkerWhatIsPendingForItAndTrimmed) {
+  given_pending(2);
+  given({1, 0}, "alice", 3, 2h);
+  raw()("XDEL", "s", "1-0", "2-0");
+  const auto before = pending();
+  const auto taken = take();
+  ASSERT_EQ(taken.trimmed.size(), 1U) << "2-0 is young";
+  EXPECT_EQ(taken.trimmed[0].id, (StreamId{1, 0}));
+  EXPECT_EQ(taken.trimmed[0].owner, "alice");
+  EXPECT_EQ(taken.trimmed[0].deliveries, 3U);
+  EXPECT_EQ(taken.deleted_ids, Ids{});
+  EXPECT_EQ(pending(), before);
+  EXPECT_THAT(letters(), IsEmpty());
+}
+
+TEST_F(TakeScript, LeavesATrimmedEntryToAPeerThatLives) {
+  given_idle(2, {{1, 0}});
+  raw()("HSET", kRecord, "at:bob", ago(59min));
+  const auto taken = take();
+  EXPECT_EQ(taken.entries.ids(), (Ids{{2, 0}}));
+  EXPECT_TRUE(taken.trimmed.empty() && taken.deleted_ids.empty());
+  EXPECT_THAT(pending(), ElementsAre("1-0 bob 3 idle 120m", "2-0 alice 3 idle 0m"));
+  EXPECT_THAT(letters(), IsEmpty());
+
+  raw()("HSET", kRecord, "at:bob", ago(61min));
+  EXPECT_EQ(take().deleted_ids, (Ids{{1, 0}}));
+  EXPECT_THAT(letter_ids(), ElementsAre("1-0"));
+}
+
+TEST_F(TakeScript, LeavesATrimmedEntryThatIsYoung) {
+  given_pending(2, "bob");
+  given({1, 0}, "bob", 3, 2h);
+  raw()("XDEL", "s", "1-0", "2-0");
+  take();
+  EXPECT_THAT(letter_ids(), ElementsAre("1-0"));
+  EXPECT_THAT(pending(), ElementsAre("2-0 bob 1 idle 0m"));
 }
 
 TEST_F(TakeScript, WritesNoLettersWhereThereAreNone) {
@@ -96,7 +131,7 @@ TEST_F(TakeScript, WritesNoLettersWhereThereAreNone) {
   config().letters.enabled = false;
   const auto taken = take();
   EXPECT_EQ(taken.deleted_ids, (Ids{{1, 0}}));
-  EXPECT_EQ(taken.unwritten, Ids{});
+  EXPECT_TRUE(taken.trimmed.empty());
   EXPECT_THAT(letters(), IsEmpty());
 }
 
@@ -105,22 +140,24 @@ TEST_F(TakeScript, GivesBackTheIdsWhoseLettersCannotBeWritten) {
   raw()("SET", kLetters, "a string");
   const auto taken = take();
   EXPECT_EQ(taken.entries.ids(), (Ids{{3, 0}})) << "others are taken over";
-  EXPECT_EQ(taken.deleted_ids, (Ids{{1, 0}, {2, 0}}));
-  EXPECT_EQ(taken.unwritten, (Ids{{1, 0}, {2, 0}}));
+  EXPECT_EQ(taken.deleted_ids, Ids{});
+  EXPECT_EQ(trimmed_ids(taken), (Ids{{1, 0}, {2, 0}}));
+  EXPECT_THAT(pending(),
+              ElementsAre("1-0 bob 3 idle 120m", "2-0 bob 3 idle 120m", "3-0 alice 3 idle 0m"));
 }
 
 TEST_F(TakeScript, GivesBackTheIdsForWhoseLettersThereIsNoRoom) {
   given_idle(3, {{1, 0}, {2, 0}});
   config().letters.max_length = 1;
   const auto taken = take();
-  EXPECT_EQ(taken.unwritten, (Ids{{2, 0}}));
+  EXPECT_EQ(trimmed_ids(taken), (Ids{{2, 0}}));
   EXPECT_THAT(letter_ids(), ElementsAre("1-0"));
 }
 
 TEST_F(TakeScript, GivesBackWhatIsWrittenLater) {
   given_idle(1, {{1, 0}});
   raw()("SET", kLetters, "a string");
-  ASSERT_EQ(take().unwritten, (Ids{{1, 0}}));
+  ASSERT_EQ(trimmed_ids(take()), (Ids{{1, 0}}));
   raw()("DEL", kLetters);
 
   detail::Settlement waiting{.kind = detail::Settlement::Kind::kBury};
@@ -128,8 +165,11 @@ TEST_F(TakeScript, GivesBackWhatIsWrittenLater) {
   waiting.work.entry = Entry{{1, 0}, {}, true};
   waiting.trimmed = true;
   const scripts::Burial burial{waiting, scripts::Burial::Payload::kInStream};
+  EXPECT_EQ(scripts::bury(eval(), config(), burial), scripts::Buried::kNotOurs);
+  waiting.owner = "bob";
   EXPECT_EQ(scripts::bury(eval(), config(), burial), scripts::Buried::kBuried);
   EXPECT_THAT(letter_ids(), ElementsAre("1-0"));
+  EXPECT_THAT(pending(), IsEmpty());
 }
 
 TEST_F(TakeScriptOnItsOwnServer, WritesLettersAlthoughTheServerIsOutOfMemory) {
@@ -137,7 +177,7 @@ TEST_F(TakeScriptOnItsOwnServer, WritesLettersAlthoughTheServerIsOutOfMemory) {
   given_no_memory();
   const auto taken = take();
   EXPECT_EQ(taken.entries.ids(), (Ids{{1, 0}, {3, 0}}));
-  EXPECT_EQ(taken.unwritten, Ids{});
+  EXPECT_TRUE(taken.trimmed.empty());
   EXPECT_THAT(letter_ids(), ElementsAre("2-0"));
 }
 
@@ -283,23 +323,16 @@ TEST_F(TakeScriptForASink, AcknowledgesNothingThatHasAnotherOwnerMeanwhile) {
   EXPECT_THAT(pending(), ElementsAre("1-0 bob 3 idle 120m"));
 }
 
-TEST_F(TakeScriptForASink, LeavesOutWhatIsHeld) {
-  given_idle(2, {{1, 0}, {2, 0}});
-  const auto taken = take({{1, 0}});
-  ASSERT_EQ(taken.trimmed.size(), 1U);
-  EXPECT_EQ(taken.trimmed[0].id, (StreamId{2, 0}));
-}
-
 TEST_F(TakeScriptForASink, GoesPageByPage) {
   given_idle(5, {{2, 0}});
-  const auto first = take({}, 2, {});
+  const auto first = take(2);
   EXPECT_EQ(first.entries.ids(), (Ids{{1, 0}}));
   EXPECT_EQ(first.trimmed.size(), 1U);
   EXPECT_EQ(first.next_cursor, (StreamId{3, 0}));
-  const auto second = take({}, 2, first.next_cursor);
+  const auto second = take(2, first.next_cursor);
   EXPECT_EQ(second.entries.ids(), (Ids{{3, 0}, {4, 0}}));
   EXPECT_EQ(second.next_cursor, (StreamId{5, 0}));
-  const auto third = take({}, 2, second.next_cursor);
+  const auto third = take(2, second.next_cursor);
   EXPECT_EQ(third.entries.ids(), (Ids{{5, 0}}));
   EXPECT_EQ(third.next_cursor, StreamId{});
 }
@@ -307,10 +340,10 @@ TEST_F(TakeScriptForASink, GoesPageByPage) {
 TEST_F(TakeScriptForASink, LooksAtNoMoreThanXautoclaimDoes) {
   given_pending(25, "bob");
   given({25, 0}, "bob", 1, 2h);
-  const auto first = take({}, 2, {});
+  const auto first = take(2);
   EXPECT_EQ(first.entries.ids(), Ids{});
   EXPECT_EQ(first.next_cursor, (StreamId{21, 0})) << "ten times as many as it may take";
-  EXPECT_EQ(take({}, 2, first.next_cursor).entries.ids(), (Ids{{25, 0}}));
+  EXPECT_EQ(take(2, first.next_cursor).entries.ids(), (Ids{{25, 0}}));
 }
 
 TEST_F(TakeScriptForASink, NeedsTheToken) {

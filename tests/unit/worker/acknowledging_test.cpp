@@ -2,7 +2,6 @@
 
 #include "support/entries.hpp"
 #include "unit/worker/fakes.hpp"
-#include "worker/intake.hpp"
 
 #include <gtest/gtest.h>
 
@@ -85,18 +84,6 @@ TEST_F(AcknowledgingTest, DoesNotCountWhatItMayHaveAcknowledgedItself) {
   ScriptedConnection none{[](const Words&) { return ":0\r\n"; }};
   Acknowledging{parts_.shared, 10}.send(on(none));
   EXPECT_EQ(parts_.counters.leases_lost, 1U) << "of two, one was sent before";
-}
-
-TEST_F(AcknowledgingTest, CountsWhatWasNotPendingWhenASweepIsOverThatMayHaveDroppedIt) {
-  finish({{1, 0}, {2, 0}, {3, 0}});
-  ScriptedConnection none{[](const Words&) { return ":0\r\n"; }};
-  {
-    const Sweep sweep{parts_.shared};
-    Acknowledging{parts_.shared, 10}.send(on(none));
-    EXPECT_EQ(parts_.counters.leases_lost, 0U);
-    hold_taken(parts_.shared, {.deleted_ids = {{1, 0}, {3, 0}}}, {});
-  }
-  EXPECT_EQ(parts_.counters.leases_lost, 1U);
 }
 
 TEST_F(AcknowledgingTest, HasThemWaitAgainWhereTheConnectionIsLost) {

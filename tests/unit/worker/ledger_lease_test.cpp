@@ -177,6 +177,25 @@ TEST_F(LedgerLeaseTest, GivesACallMoreTimeWhileItHasALease) {
   EXPECT_FALSE(ledger_.extend(work.ticket, clock_.now() + 5s)) << "that comes too late";
 }
 
+TEST_F(LedgerLeaseTest, IsLostWhereItHadRunOutAndThereIsNothingToRenew) {
+  const Work runs = running({1, 0});
+  const Work fails = running({2, 0});
+  const Work succeeds = running({3, 0});
+  EXPECT_FALSE(ledger_.lost_if_expired(runs.ticket)) << "it has its lease: it was trimmed";
+  clock_.advance(30s);
+  ledger_.expire(clock_.now());
+  ledger_.finish(succeeds.ticket, clock_.now());
+  ledger_.fail({.kind = Settlement::Kind::kPark, .work = fails, .due = clock_.now()});
+  const auto waiting = ledger_.take_settlements(1);
+  ASSERT_EQ(waiting.size(), 1U);
+  EXPECT_TRUE(waiting[0].had_no_lease);
+  EXPECT_TRUE(ledger_.lost_if_expired(runs.ticket));
+  EXPECT_TRUE(ledger_.lost_if_expired(fails.ticket));
+  EXPECT_FALSE(ledger_.lost_if_expired(succeeds.ticket)) << "it is acknowledged whoever has it";
+  ledger_.fail({.kind = Settlement::Kind::kBury, .work = runs});
+  EXPECT_EQ(ledger_.settlements(), 0U) << "a loser's failure changes nothing";
+}
+
 TEST_F(LedgerLeaseTest, TakesNoTimeFromACallThatHadMore) {
   const Work work = running({1, 0});
   const Work unlimited = running({2, 0});

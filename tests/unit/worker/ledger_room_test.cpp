@@ -97,7 +97,6 @@ TEST_F(LedgerRoomTest, IsNotTakenByThePayloadsOfWhatWaitsBehindARestingHead) {
   EXPECT_EQ(ledger_.queued_bytes(), 100U) << "nor what comes later";
   EXPECT_EQ(ledger_.room(), 4U);
   EXPECT_EQ(ledger_.leases().size(), 3U) << "they are leased all the same";
-  EXPECT_EQ(ledger_.ids_with_payload(10), (Ids{{1, 0}}));
 
   clock_.advance(1s);
   const auto again = ledger_.next(clock_.now());

@@ -144,20 +144,6 @@ TEST_F(LedgerTest, KnowsWhichAcknowledgementsMayFindNothing) {
       << "5-0 was trimmed while it was held, 6-0 when its acknowledgement was on its way";
 }
 
-TEST_F(LedgerTest, HasASweepSayWhyAnAcknowledgementFoundNothing) {
-  for (std::uint64_t i = 1; i <= 4; ++i) done({i, 0});
-  ledger_.begin_sweep();
-  ledger_.begin_sweep();
-  EXPECT_EQ(ledger_.acknowledged(ledger_.take_acks(3), 1), 0U) << "its reply is on the way";
-  ledger_.note_trimmed(Ids{{1, 0}, {9, 0}});
-  EXPECT_EQ(ledger_.end_sweep(), 0U) << "there is another one";
-  EXPECT_EQ(ledger_.end_sweep(), 1U) << "of two that were missing, one was trimmed";
-
-  ledger_.begin_sweep();
-  EXPECT_EQ(ledger_.end_sweep(), 0U) << "that was told before";
-  EXPECT_EQ(ledger_.acknowledged(ledger_.take_acks(1), 0), 1U) << "no sweep is to be waited for";
-}
-
 TEST_F(LedgerTest, KeepsAStartThatIsCountedButWasPutOff) {
   Work work = entry({1, 0});
   work.reclaimed = true;

@@ -44,7 +44,7 @@ TEST_F(BuryScriptTest, SendsThePayloadThatIsHere) {
   EXPECT_EQ(bury(Payload::kGiven), scripts::Buried::kBuried);
   EXPECT_EQ(eval_.scripts, Words{"bury"});
   EXPECT_EQ(eval_.args, (std::vector<Words>{{"g", "alice", "me", "1-0", "3", "5", "1700000000123",
-                                             "", "no such card", "", "given", "f", "v"}}));
+                                             "", "no such card", "", "", "given", "f", "v"}}));
 }
 
 TEST_F(BuryScriptTest, LeavesThePayloadToTheServer) {
@@ -52,8 +52,9 @@ TEST_F(BuryScriptTest, LeavesThePayloadToTheServer) {
   settlement_.work.first_failed = WallTime{1'600'000'000'000ms};
   parts_.config.letters.max_length = 50;
   bury(Payload::kInStream);
-  EXPECT_EQ(eval_.args, (std::vector<Words>{{"g", "alice", "me", "1-0", "3", "5", "1700000000123",
-                                             "1600000000000", "no such card", "50", "stream"}}));
+  EXPECT_EQ(eval_.args,
+            (std::vector<Words>{{"g", "alice", "me", "1-0", "3", "5", "1700000000123",
+                                 "1600000000000", "no such card", "50", "", "stream"}}));
 }
 
 TEST_F(BuryScriptTest, AcknowledgesAloneWhatIsWritten) {

@@ -121,6 +121,22 @@ TEST_F(SettlingTest, GivesASinkNothingBeforeItsCountIsRight) {
   EXPECT_EQ(waiting(), (Ids{{1, 0}}));
 }
 
+TEST_F(SettlingTest, DoesNothingAboutWhatAPeerHasDoneWithSinceItsLeaseRanOut) {
+  park({1, 0});
+  bury({2, 0});
+  bury({3, 0});
+  auto some = parts_.ledger.take_settlements(3);
+  some[0].had_no_lease = some[1].had_no_lease = true;
+  for (Settlement& one : some) parts_.ledger.unsettled(std::move(one));
+  answer_ = [](const std::string& script, const Words&) {
+    return script == "hold" ? "*1\r\n*1\r\n:4\r\n" : ":1\r\n";
+  };
+  settle();
+  EXPECT_EQ(parts_.observer->dead_letters(), (Ids{{3, 0}})) << "its lease has lasted";
+  EXPECT_EQ(parts_.ledger.size(), 0U);
+  EXPECT_EQ(parts_.ledger.next_retry(parts_.clock.now()), TimePoint::max());
+}
+
 TEST_F(SettlingTest, HasATrimmedEntryRestInMemory) {
   park({1, 0});
   answer_ = [](const std::string&, const Words&) { return "*1\r\n*1\r\n:2\r\n"; };
@@ -156,7 +172,7 @@ TEST_F(SettlingTest, BuriesAndTellsOfIt) {
   bury({1, 0});
   settle();
   EXPECT_EQ(ran(), (Words{"bury 1-0"}));
-  EXPECT_EQ(eval_.args[0][10], "given");
+  EXPECT_EQ(eval_.args[0][11], "given");
   EXPECT_EQ(parts_.ledger.size(), 0U);
   EXPECT_EQ(parts_.counters.dead_lettered, 1U);
   EXPECT_EQ(parts_.observer->dead_letters(), (Ids{{1, 0}}));
@@ -205,9 +221,19 @@ TEST_F(SettlingTest, TakesThePayloadOfADeletedEntryFromNowhere) {
        .work = {.ticket = {.id = {1, 0}}, .entry = Entry{{1, 0}, {}, true}},
        .trimmed = true});
   settle();
-  EXPECT_EQ(eval_.args.at(0).at(10), "stream");
+  EXPECT_EQ(eval_.args.at(0).at(11), "stream");
   EXPECT_EQ(parts_.ledger.settlements(), 0U);
   EXPECT_EQ(parts_.counters.dead_lettered, 1U);
+}
+
+TEST_F(SettlingTest, AcknowledgesWhatHasLeftTheStreamWhereThereAreNoLetters) {
+  parts_.config.letters.enabled = false;
+  bury({1, 0});
+  settle();
+  EXPECT_EQ(eval_.args.at(0).back(), "written");
+  EXPECT_EQ(parts_.ledger.size(), 0U);
+  EXPECT_EQ(parts_.counters.dead_lettered, 0U);
+  EXPECT_TRUE(parts_.observer->dead_letters().empty());
 }
 
 class SettlingSinkTest : public SettlingTest {
@@ -340,8 +366,8 @@ TEST_F(SettlingSinkTest, AcknowledgesWhatIsPendingForAPeerUnderItsName) {
        .owner = "bob"});
   settle();
   EXPECT_EQ(letters_.size(), 1U);
-  EXPECT_EQ(eval_.args.at(0).at(10), "written");
-  EXPECT_EQ(eval_.args.at(0).at(11), "bob");
+  EXPECT_EQ(eval_.args.at(0).at(10), "bob");
+  EXPECT_EQ(eval_.args.at(0).at(11), "written");
 }
 
 TEST_F(SettlingLargeTest, WaitsWhereItsStreamMayNotBeLookedAt) {
