@@ -4,14 +4,60 @@
 
 #include "core/printable.hpp"
 
+#include <algorithm>
 #include <charconv>
+#include <cstddef>
+#include <limits>
 #include <ostream>
 
 namespace millrace {
 namespace {
 
+/// Eight letters as one number, the first one lowest on any machine.
+std::uint64_t eight_letters(const char* at) noexcept {
+  std::uint64_t letters = 0;
+  for (std::size_t i = 0; i < 8; ++i) {
+    letters |= std::uint64_t{static_cast<unsigned char>(at[i])} << (8 * i);
+  }
+  return letters;
+}
+
+bool are_digits(const char* at) noexcept {
+  const std::uint64_t letters = eight_letters(at);
+  constexpr std::uint64_t kHighHalves = 0xF0F0F0F0F0F0F0F0;
+  constexpr std::uint64_t kZeros = 0x3030303030303030;
+  constexpr std::uint64_t kSixes = 0x0606060606060606;  // beyond '9' they carry into the high half
+  return (letters & kHighHalves) == kZeros && ((letters + kSixes) & kHighHalves) == kZeros;
+}
+
+/// All eight at once: neighbours to pairs, pairs to fours, fours to the number.
+std::uint64_t eight_digits(const char* at) noexcept {
+  std::uint64_t value = eight_letters(at) & 0x0F0F0F0F0F0F0F0F;
+  value = (value * 10 + (value >> 8)) & 0x00FF00FF00FF00FF;
+  value = (value * 100 + (value >> 16)) & 0x0000FFFF0000FFFF;
+  return (value * 10'000 + (value >> 32)) & 0xFFFFFFFF;
+}
+
 /// Reads one unsigned number; nullptr unless it starts with a digit and fits.
 const char* read_number(const char* first, const char* last, std::uint64_t& value) noexcept {
+  // So many digits fit whatever they are: these ids are read with each entry.
+  constexpr std::ptrdiff_t kSafeDigits = std::numeric_limits<std::uint64_t>::digits10;
+  const char* const safe = first + std::min(last - first, kSafeDigits);
+  const char* at = first;
+  std::uint64_t number = 0;
+  if (safe - at >= 8 && are_digits(at)) {
+    number = eight_digits(at);
+    at += 8;
+  }
+  for (; at != safe; ++at) {
+    const auto digit = static_cast<unsigned char>(*at - '0');
+    if (digit > 9) break;
+    number = 10 * number + digit;
+  }
+  if (at == last || at != safe) {
+    value = number;
+    return at != first ? at : nullptr;
+  }
   const auto [end, error] = std::from_chars(first, last, value);
   return error == std::errc{} ? end : nullptr;
 }

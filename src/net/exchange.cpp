@@ -152,7 +152,7 @@ Exchange::Failure Exchange::take_replies() {
   for (;;) {
     std::optional<Reply> reply;
     try {
-      reply = stream_.reader.next();
+      reply = stream_.reader.next(request_.shape_of(replies_));
     } catch (const ProtocolError& error) {
       return ProtocolError{fmt::format("{}: {}", about(), error.what()), outcome()};
     } catch (const IoError& error) {
@@ -163,7 +163,7 @@ Exchange::Failure Exchange::take_replies() {
   }
 }
 
-Exchange::Failure Exchange::take_one(Reply reply) {
+Exchange::Failure Exchange::take_one(Reply&& reply) {
   if (is_done()) {
     surplus_ = true;
     return {};

@@ -66,7 +66,7 @@ class Exchange {
   void heed_stops();
   Failure receive();
   Failure take_replies();
-  Failure take_one(Reply reply);
+  Failure take_one(Reply&& reply);
   void read_last_words();
 
   std::size_t commands() const noexcept { return cleared_ + request_.commands(); }

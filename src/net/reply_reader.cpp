@@ -2,6 +2,8 @@
 
 #include <millrace/error.hpp>
 
+#include "protocol/resp_cursor.hpp"
+
 #include <fmt/format.h>
 #include <hiredis/hiredis.h>
 #include <algorithm>
@@ -141,7 +143,7 @@ redisReplyObjectFunctions* functions() noexcept {
 
 void ReplyReader::Free::operator()(redisReader* reader) const noexcept { redisReaderFree(reader); }
 
-ReplyReader::ReplyReader() {
+ReplyReader::ReplyReader() : entries_{reads_resp3()} {
   if (!start_afresh()) throw std::bad_alloc{};
 }
 ReplyReader::~ReplyReader() = default;
@@ -159,26 +161,80 @@ bool ReplyReader::start_afresh() noexcept {
   return true;
 }
 
-bool ReplyReader::is_drained() const noexcept { return pending_.empty() && is_between_replies(); }
+bool ReplyReader::is_drained() const noexcept {
+  return pending_.empty() && is_between_replies() && !entries_.is_reading();
+}
 
 /// hiredis has nothing to read, and nothing half read.
 bool ReplyReader::is_between_replies() const noexcept {
   return reader_->ridx == -1 && reader_->pos == reader_->len;
 }
 
-std::optional<Reply> ReplyReader::next() {
+std::optional<Reply> ReplyReader::next(ReplyShape shape) try {
   if (reader_->err != 0) fail();
   for (;;) {
-    // Asked with nothing to read, hiredis would begin a reply, and is_drained() could not tell.
+    // With nothing to read no reply is begun, or is_drained() could not tell.
+    if (is_between_replies() && pending_.empty()) {
+      advance();
+      return std::nullopt;
+    }
+    if (is_between_replies()) {
+      if (auto reply = read_short()) return reply;
+      if (auto reply = read_entries(shape)) return reply;
+      if (pending_.empty()) return std::nullopt;  // the entries go on in what will be fed
+    }
+    auto reply = read_any();
+    if (!reply || reply->root().kind() != ReplyKind::kPush) return reply;
+  }
+} catch (const std::bad_alloc&) {
+  fail_for_memory();
+}
+
+/// The answers to XADD and XACK, if all of it is there.
+std::optional<Reply> ReplyReader::read_short() {
+  if (entries_.is_reading()) return std::nullopt;
+  RespCursor cursor{pending_};
+  std::optional<Reply> reply;
+  std::string_view text;
+  std::size_t number = 0;
+  if (cursor.starts_with('$')) {
+    if (cursor.text(text) && text.size() <= Reply::kShortText) reply = Reply::of_text(text);
+  } else if (cursor.number(':', number)) {
+    reply = Reply::of_integer(static_cast<std::int64_t>(number));
+  }
+  if (reply) pending_.remove_prefix(pending_.size() - cursor.left());
+  return reply;
+}
+
+std::optional<Reply> ReplyReader::read_entries(ReplyShape shape) {
+  if (!entries_.is_reading()) {
+    if (shape == ReplyShape::kAny) return std::nullopt;
+    if (pending_.front() != '*' && pending_.front() != '%') return std::nullopt;
+    entries_.start(shape);
+  }
+  switch (entries_.read(pending_)) {
+    case EntryReader::Status::kDone:
+      return entries_.take();
+    case EntryReader::Status::kMore:
+      break;
+    case EntryReader::Status::kForeign:
+      if (auto before = entries_.give_up(); !before.empty()) {
+        handed_over_ = std::move(before.append(pending_));
+        pending_ = handed_over_;
+      }
+      break;
+  }
+  return std::nullopt;
+}
+
+/// Any reply, by hiredis.
+std::optional<Reply> ReplyReader::read_any() {
+  for (;;) {
     if (is_between_replies() && !advance()) return std::nullopt;
     void* object = nullptr;
     if (redisReaderGetReply(reader_.get(), &object) != REDIS_OK) fail();
-    if (object == nullptr) {
-      if (!advance()) return std::nullopt;
-      continue;
-    }
-    Reply reply = std::exchange(building_, Reply{});
-    if (reply.root().kind() != ReplyKind::kPush) return reply;
+    if (object != nullptr) return std::exchange(building_, Reply{});
+    if (!advance()) return std::nullopt;
   }
 }
 
@@ -196,10 +252,10 @@ bool ReplyReader::advance() {
 }
 
 void ReplyReader::fail() const {
-  if (reader_->err == REDIS_ERR_OOM) {
-    throw IoError{"memory ran out while a reply was read"};
-  }
+  if (reader_->err == REDIS_ERR_OOM) fail_for_memory();
   throw ProtocolError{fmt::format("the peer does not speak RESP: {}", reader_->errstr)};
 }
+
+void ReplyReader::fail_for_memory() { throw IoError{"memory ran out while a reply was read"}; }
 
 }  // namespace millrace::detail

@@ -27,7 +27,7 @@ WireConnection::WireConnection(std::unique_ptr<Transport> transport, std::string
 Reply WireConnection::call(const CallSpec& spec, WriteRequest write) {
   std::optional<Reply> reply;
   const auto result =
-      exchange(spec, write, [&](std::size_t, Reply taken) { reply = std::move(taken); });
+      exchange(spec, write, [&](std::size_t, Reply&& taken) { reply = std::move(taken); });
   if (reply && reply->root().is_error()) {
     server_error(reply->root(), spec.command, spec.key).raise();
   }

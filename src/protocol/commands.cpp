@@ -147,7 +147,10 @@ void xadd_with_trim(RequestBuffer& request, std::string_view key, const TrimTerm
 
 void xread(RequestBuffer& request, std::string_view key, StreamId after,
            const ReadOptions& options) {
-  request.command("XREAD", 6 + block_words(options)).arg("COUNT").arg(options.count);
+  request.command("XREAD", 6 + block_words(options))
+      .answered_by(ReplyShape::kRead)
+      .arg("COUNT")
+      .arg(options.count);
   block_arguments(request, options);
   request.arg("STREAMS").arg(key).arg(after);
 }
@@ -155,6 +158,7 @@ void xread(RequestBuffer& request, std::string_view key, StreamId after,
 void xreadgroup(RequestBuffer& request, std::string_view key, std::string_view group,
                 std::string_view consumer, const ReadOptions& options) {
   request.command("XREADGROUP", 9 + block_words(options) + (options.no_ack ? 1 : 0))
+      .answered_by(ReplyShape::kRead)
       .arg("GROUP")
       .arg(group)
       .arg(consumer)
@@ -168,6 +172,7 @@ void xreadgroup(RequestBuffer& request, std::string_view key, std::string_view g
 void xreadgroup_pending(RequestBuffer& request, std::string_view key, std::string_view group,
                         std::string_view consumer, StreamId after, std::size_t count) {
   request.command("XREADGROUP", 9)
+      .answered_by(ReplyShape::kRead)
       .arg("GROUP")
       .arg(group)
       .arg(consumer)
@@ -213,6 +218,7 @@ void xclaim(RequestBuffer& request, std::string_view key, std::string_view group
       .arg(group)
       .arg(consumer)
       .arg(number(min_idle));
+  if (payload == Payload::kWhole) request.answered_by(ReplyShape::kEntries);
   all_ids(request, ids);
   if (options.idle) request.arg("IDLE").arg(number(*options.idle));
   if (options.time) request.arg("TIME").arg(since_epoch(*options.time));
@@ -226,6 +232,7 @@ void xautoclaim(RequestBuffer& request, std::string_view key, std::string_view g
                 std::string_view consumer, Milliseconds min_idle, StreamId start,
                 std::size_t count) {
   request.command("XAUTOCLAIM", 8)
+      .answered_by(ReplyShape::kAutoclaim)
       .arg(key)
       .arg(group)
       .arg(consumer)
@@ -242,7 +249,7 @@ bool is_beyond_all_ids(const RangeStart& start, const RangeEnd& end) {
 
 void xrange(RequestBuffer& request, std::string_view key, const RangeStart& start,
             const RangeEnd& end, std::size_t count) {
-  request.command("XRANGE", 6).arg(key);
+  request.command("XRANGE", 6).answered_by(ReplyShape::kEntries).arg(key);
   range_start(request, start);
   range_end(request, end);
   request.arg("COUNT").arg(count);
@@ -250,7 +257,7 @@ void xrange(RequestBuffer& request, std::string_view key, const RangeStart& star
 
 void xrevrange(RequestBuffer& request, std::string_view key, const RangeEnd& end,
                const RangeStart& start, std::size_t count) {
-  request.command("XREVRANGE", 6).arg(key);
+  request.command("XREVRANGE", 6).answered_by(ReplyShape::kEntries).arg(key);
   range_end(request, end);
   range_start(request, start);
   request.arg("COUNT").arg(count);

@@ -79,7 +79,7 @@ class AppendBatch {
         commands::xadd(request, core_.key, terms, entries_[i].first, *entries_[i].rest);
       }
     };
-    const auto take = [&](std::size_t index, Reply reply) {
+    const auto take = [&](std::size_t index, Reply&& reply) {
       take_reply(results_[piece[index]], reply.root());
     };
 

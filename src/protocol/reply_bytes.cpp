@@ -1,0 +1,43 @@
+#include "protocol/reply_bytes.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace millrace::detail {
+
+void ReplyBytes::add(std::string_view piece, std::size_t wanted) {
+  if (static_cast<std::size_t>(limit_ - end_) < piece.size()) make_room(piece.size(), wanted);
+  end_ = std::copy(piece.begin(), piece.end(), end_);
+  last_piece_ = piece.size();
+}
+
+void ReplyBytes::make_room(std::size_t more, std::size_t wanted) {
+  const std::string_view rest = unread();
+  const std::size_t size = std::max(rest.size() + more, std::min(2 * rest.size(), wanted));
+  auto chunk = std::make_unique_for_overwrite<char[]>(size);
+  char* const end = std::copy(rest.begin(), rest.end(), chunk.get());
+  chunks_.reserve(chunks_.size() + 1);
+  if (at_ != begin_) {
+    full_.emplace_back(begin_, static_cast<std::size_t>(at_ - begin_));
+  } else if (!chunks_.empty()) {
+    chunks_.pop_back();  // nothing of it was read
+  }
+  begin_ = at_ = chunk.get();
+  end_ = end;
+  limit_ = begin_ + size;
+  chunks_.push_back(std::move(chunk));
+}
+
+std::string ReplyBytes::before_last_piece() const {
+  std::string bytes;
+  for (const std::string_view each : full_) bytes += each;
+  return bytes.append(begin_, static_cast<std::size_t>(end_ - begin_) - last_piece_);
+}
+
+ByteArena ReplyBytes::release() {
+  full_.clear();
+  begin_ = at_ = limit_ = end_ = nullptr;
+  return ByteArena{std::exchange(chunks_, {})};
+}
+
+}  // namespace millrace::detail
