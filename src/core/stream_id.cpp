@@ -5,8 +5,10 @@
 #include "core/printable.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cstddef>
+#include <cstring>
 #include <limits>
 #include <ostream>
 
@@ -16,8 +18,10 @@ namespace {
 /// Eight letters as one number, the first one lowest on any machine.
 std::uint64_t eight_letters(const char* at) noexcept {
   std::uint64_t letters = 0;
-  for (std::size_t i = 0; i < 8; ++i) {
-    letters |= std::uint64_t{static_cast<unsigned char>(at[i])} << (8 * i);
+  if constexpr (std::endian::native == std::endian::little) {
+    std::memcpy(&letters, at, sizeof letters);
+  } else {
+    for (int i = 7; i >= 0; --i) letters = letters << 8 | static_cast<unsigned char>(at[i]);
   }
   return letters;
 }

@@ -56,8 +56,10 @@ class Reply {
   Handle add_nil(Handle parent);
   /// In place of an array of entries, which come by keep_entries(). One at most.
   Handle add_entries(Handle parent);
-  void keep_entries(EntryBatch entries) noexcept { entries_ = std::move(entries); }
-  EntryBatch take_entries() && noexcept { return std::move(entries_); }
+  void keep_entries(EntryBatch entries) { tree().entries = std::move(entries); }
+  EntryBatch take_entries() && noexcept {
+    return tree_ == nullptr ? EntryBatch{} : std::move(tree_->entries);
+  }
 
   /// The server that it came from, as messages show it; null if it came from none. Shared with the
   /// connection, which may be gone when the reply is looked at.
@@ -93,6 +95,7 @@ class Reply {
   struct Tree {
     std::vector<Node> nodes{};  ///< Without the root.
     ByteArena bytes{};
+    EntryBatch entries{};
   };
 
   Handle add(const Node& node, Handle parent);
@@ -105,7 +108,6 @@ class Reply {
   bool has_root_ = false;
   Node root_;
   std::unique_ptr<Tree> tree_;
-  EntryBatch entries_;
   Endpoint endpoint_;
   std::array<char, kShortText> short_text_{};
 };

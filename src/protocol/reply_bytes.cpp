@@ -16,16 +16,16 @@ void ReplyBytes::make_room(std::size_t more, std::size_t wanted) {
   const std::size_t size = std::max(rest.size() + more, std::min(2 * rest.size(), wanted));
   auto chunk = std::make_unique_for_overwrite<char[]>(size);
   char* const end = std::copy(rest.begin(), rest.end(), chunk.get());
-  chunks_.reserve(chunks_.size() + 1);
+  const bool is_first = chunks_.empty();
+  chunks_.push_back(std::move(chunk));
   if (at_ != begin_) {
     full_.emplace_back(begin_, static_cast<std::size_t>(at_ - begin_));
-  } else if (!chunks_.empty()) {
-    chunks_.pop_back();  // nothing of it was read
+  } else if (!is_first) {
+    chunks_.erase(chunks_.end() - 2);  // nothing of it was read
   }
-  begin_ = at_ = chunk.get();
+  begin_ = at_ = chunks_.back().get();
   end_ = end;
   limit_ = begin_ + size;
-  chunks_.push_back(std::move(chunk));
 }
 
 std::string ReplyBytes::before_last_piece() const {
