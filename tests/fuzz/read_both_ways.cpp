@@ -158,4 +158,19 @@ std::string read_by_hiredis(ReplyShape shape, std::string_view bytes, Cut cut) {
       });
 }
 
+bool is_affordable(std::string_view bytes) {
+  constexpr std::size_t kMostDigits = 4;
+  std::size_t digits = 0;
+  bool is_count = false;
+  for (const char letter : bytes) {
+    if (letter >= '0' && letter <= '9') {
+      if (++digits > kMostDigits && is_count) return false;
+    } else {
+      is_count = std::string_view{"*%~>|+"}.find(letter) != std::string_view::npos;
+      digits = 0;
+    }
+  }
+  return true;
+}
+
 }  // namespace millrace::test

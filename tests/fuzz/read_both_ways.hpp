@@ -19,4 +19,8 @@ std::string read_by_us(detail::ReplyShape shape, std::string_view bytes, Cut cut
 /// The same by hiredis alone, with the reply functions that it has by itself.
 std::string read_by_hiredis(detail::ReplyShape shape, std::string_view bytes, Cut cut);
 
+/// False where an array announces 10,000 elements or more: hiredis by itself makes room for all
+/// of them at once, and then looks at each of them.
+bool is_affordable(std::string_view bytes);
+
 }  // namespace millrace::test

@@ -5,6 +5,7 @@
 
 #include "fuzz/read_both_ways.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size < 2) return 0;
   const auto shape = static_cast<detail::ReplyShape>(data[0] % 4);
   const std::string_view bytes{reinterpret_cast<const char*>(data) + 2, size - 2};
+  if (!test::is_affordable(bytes)) return 0;
   const auto cut_from = [seed = data[1]] {
     // 0: whole; 1: each byte for itself; else at random.
     return [seed, random = std::minstd_rand{seed}](std::size_t left) mutable -> std::size_t {
