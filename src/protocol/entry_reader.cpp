@@ -4,7 +4,6 @@
 #include "protocol/resp_cursor.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <span>
 #include <utility>
 
@@ -22,6 +21,7 @@ constexpr Reply::Handle kRoot = 1;
 void EntryReader::start(ReplyShape shape) noexcept {
   shape_ = shape;
   step_ = Step::kHead;
+  wanted_ = 0;
 }
 
 EntryReader::Status EntryReader::read(std::string_view& bytes) {
@@ -54,8 +54,7 @@ EntryReader::Status EntryReader::advance() {
         return Status::kDone;
     }
     if (!is_complete) {
-      wanted_ = cursor.missing() == 0 ? std::numeric_limits<std::size_t>::max()
-                                      : bytes_.unread().size() + cursor.missing();
+      wanted_ = cursor.missing() == 0 ? 0 : bytes_.unread().size() + cursor.missing();
       return cursor.is_foreign() ? Status::kForeign : Status::kMore;
     }
     if (step_ == Step::kNone) return Status::kDone;

@@ -61,7 +61,7 @@ class EntryReader {
   ReplyShape shape_ = ReplyShape::kAny;
   Step step_ = Step::kNone;
   ReplyBytes bytes_;
-  std::size_t wanted_ = 0;  ///< Bytes that what is half read has in all, as far as is known.
+  std::size_t wanted_ = 0;  ///< Bytes that what is half read has in all; 0: not known.
 
   std::size_t entries_left_ = 0;  ///< Those that are to come, an open one included.
   bool is_open_ = false;          ///< An entry has begun, and is not in `entries_` yet:

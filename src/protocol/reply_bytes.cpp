@@ -4,6 +4,13 @@
 #include <utility>
 
 namespace millrace::detail {
+namespace {
+
+/// Room for what is announced costs nothing before its bytes come, and in steps of doubling the
+/// smaller blocks would stay behind in the heap. What a peer just claims gets no more at once.
+constexpr std::size_t kFarAhead = std::size_t{64} << 20;
+
+}  // namespace
 
 void ReplyBytes::add(std::string_view piece, std::size_t wanted) {
   if (static_cast<std::size_t>(limit_ - end_) < piece.size()) make_room(piece.size(), wanted);
@@ -13,7 +20,8 @@ void ReplyBytes::add(std::string_view piece, std::size_t wanted) {
 
 void ReplyBytes::make_room(std::size_t more, std::size_t wanted) {
   const std::string_view rest = unread();
-  const std::size_t size = std::max(rest.size() + more, std::min(2 * rest.size(), wanted));
+  const std::size_t ahead = std::min(wanted, std::max(2 * rest.size(), kFarAhead));
+  const std::size_t size = std::max(rest.size() + more, ahead);
   auto chunk = std::make_unique_for_overwrite<char[]>(size);
   char* const end = std::copy(rest.begin(), rest.end(), chunk.get());
   const bool is_first = chunks_.empty();

@@ -16,8 +16,8 @@ namespace millrace::detail {
 /// a view as soon as all of it is there.
 class ReplyBytes {
  public:
-  /// Adds a piece behind what is unread. `wanted` is how many bytes would make that of use, if that
-  /// is known: memory is made for no more, and for no more than twice what has come.
+  /// Adds a piece behind what is unread. `wanted` is how many bytes would make that of use, 0 if
+  /// that is not known: room for them is made in one step, if they are not too many to believe.
   void add(std::string_view piece, std::size_t wanted);
 
   std::string_view unread() const noexcept { return {at_, static_cast<std::size_t>(end_ - at_)}; }
