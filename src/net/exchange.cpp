@@ -152,7 +152,7 @@ Exchange::Failure Exchange::take_replies() {
   for (;;) {
     std::optional<Reply> reply;
     try {
-      reply = stream_.reader.next(request_.shape_of(replies_));
+      reply = stream_.reader.next(shape_of_next());
     } catch (const ProtocolError& error) {
       return ProtocolError{fmt::format("{}: {}", about(), error.what()), outcome()};
     } catch (const IoError& error) {
@@ -161,6 +161,11 @@ Exchange::Failure Exchange::take_replies() {
     if (!reply) return {};
     if (auto failure = take_one(std::move(*reply))) return failure;
   }
+}
+
+/// Of a command whose bytes are gone nothing is known any more, and any reply can be read.
+ReplyShape Exchange::shape_of_next() const noexcept {
+  return replies_ < cleared_ ? ReplyShape::kAny : request_.shape_of(replies_ - cleared_);
 }
 
 Exchange::Failure Exchange::take_one(Reply&& reply) {

@@ -74,6 +74,7 @@ class Exchange {
   TimePoint deadline() const noexcept {
     return pieces_.empty() ? deadline_ : pieces_.front().deadline;
   }
+  ReplyShape shape_of_next() const noexcept;
   std::string about() const;
   std::size_t sent_whole() const noexcept;
   Outcome outcome() const noexcept;

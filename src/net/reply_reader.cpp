@@ -241,6 +241,7 @@ std::optional<Reply> ReplyReader::read_any() {
 /// Gives hiredis the next slice; false if there is none.
 bool ReplyReader::advance() {
   if (pending_.empty()) {
+    if (!handed_over_.empty()) std::string{}.swap(handed_over_);
     if (peak_ > kWorthKeeping && is_drained()) start_afresh();
     return false;
   }

@@ -88,7 +88,7 @@ bool EntryReader::read_head(RespCursor& cursor) {
     root = reply_.add_aggregate(ReplyKind::kArray, 3, 0);  // kRoot
     reply_.add_text(ReplyKind::kString, key, root);
   }
-  reply_.add_entries(root);
+  entry_list_ = reply_.add_entries(root);
   entries_.reserve(std::min(entries_left_, cursor.left() / kLeastEntry + 1));
   step_ = Step::kEntries;
   return true;
@@ -169,7 +169,7 @@ bool EntryReader::read_deleted(RespCursor& cursor) {
 Reply EntryReader::take() {
   BatchStorage storage;
   storage.add_reply(std::exchange(entries_, {}), std::exchange(fields_, {}), bytes_.release());
-  reply_.keep_entries(std::move(storage).to_batch());
+  reply_.keep_entries(entry_list_, std::move(storage).to_batch());
   return std::exchange(reply_, {});
 }
 

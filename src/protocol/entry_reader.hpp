@@ -72,6 +72,7 @@ class EntryReader {
   std::vector<Entry> entries_;  ///< Those that are complete.
   std::vector<Field> fields_;
   Reply reply_;  ///< What stands around the entries.
+  Reply::Handle entry_list_ = 0;
   Reply::Handle deleted_list_ = 0;
   std::size_t deleted_left_ = 0;
 };

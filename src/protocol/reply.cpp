@@ -65,6 +65,11 @@ Reply::Handle Reply::add_entries(Handle parent) {
   return add({.kind = ReplyKind::kEntries}, parent);
 }
 
+void Reply::keep_entries(Handle list, EntryBatch entries) {
+  node(list).size = entries.size();
+  tree().entries = std::move(entries);
+}
+
 ReplyView Reply::root() const { return has_root_ ? ReplyView{*this, 1} : ReplyView{}; }
 
 const Reply::Node& ReplyView::node() const noexcept {

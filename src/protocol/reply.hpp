@@ -56,7 +56,7 @@ class Reply {
   Handle add_nil(Handle parent);
   /// In place of an array of entries, which come by keep_entries(). One at most.
   Handle add_entries(Handle parent);
-  void keep_entries(EntryBatch entries) { tree().entries = std::move(entries); }
+  void keep_entries(Handle list, EntryBatch entries);
   EntryBatch take_entries() && noexcept {
     return tree_ == nullptr ? EntryBatch{} : std::move(tree_->entries);
   }
@@ -85,7 +85,7 @@ class Reply {
     Handle next = 0;        ///< The next element of the same aggregate.
     Handle first = 0;       ///< An aggregate's first element so far.
     Handle last = 0;        ///< And its last.
-    std::size_t size = 0;   ///< Elements that were announced; bytes, if `is_short`.
+    std::size_t size = 0;   ///< Elements that were announced, or entries; bytes, if `is_short`.
     std::int64_t integer = 0;
     std::string_view text{};
   };
@@ -135,7 +135,8 @@ class ReplyView {
   }
   std::int64_t integer() const noexcept { return node().integer; }
 
-  std::size_t size() const noexcept { return node().size; }  ///< Of an aggregate.
+  /// Of an aggregate or a list of entries.
+  std::size_t size() const noexcept { return node().size; }
 
   /// Of the reply that this is a part of; empty if it came from no server.
   std::string_view endpoint() const noexcept {

@@ -156,9 +156,9 @@ void RequestBuffer::take_back() noexcept {
 }
 
 ReplyShape RequestBuffer::look_up(std::size_t index) const noexcept {
-  const auto found = std::find_if(shaped_.begin(), shaped_.end(),
-                                  [index](const Shaped& each) { return each.command == index; });
-  return found == shaped_.end() ? ReplyShape::kAny : found->shape;
+  const auto found = std::partition_point(
+      shaped_.begin(), shaped_.end(), [index](const Shaped& each) { return each.command < index; });
+  return found == shaped_.end() || found->command != index ? ReplyShape::kAny : found->shape;
 }
 
 void RequestBuffer::clear() noexcept {

@@ -169,6 +169,23 @@ TEST(ReplyReaderEntries, ReadsWhatServersAnswerWithoutATree) {
   }
 }
 
+TEST(ReplyReaderEntries, AreCountedWithoutBeingTaken) {
+  for (const Sample& sample : well_formed()) {
+    ReplyReader with_a_tree;
+    ReplyReader without;
+    with_a_tree.feed(sample.bytes);
+    without.feed(sample.bytes);
+    const auto tree = with_a_tree.next();
+    const auto list = without.next(sample.shape);
+    ASSERT_TRUE(tree && list);
+    const bool is_claimed = sample.shape == ReplyShape::kAutoclaim;
+    const ReplyView entries = sample.shape == ReplyShape::kRead ? tree->root()[0][1]
+                              : is_claimed                      ? tree->root()[1]
+                                                                : tree->root();
+    EXPECT_EQ((is_claimed ? list->root()[1] : list->root()).size(), entries.size());
+  }
+}
+
 TEST(ReplyReaderEntries, AreThoseThatHiredisReadsWhereverTheyAreCut) {
   for (const Sample& sample : well_formed()) {
     expect_the_same(sample.shape, sample.bytes, whole());
