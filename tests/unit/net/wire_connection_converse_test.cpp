@@ -112,6 +112,9 @@ TEST_F(Converse, ReadsAReplyAsItsOwnCommandSaysAfterOthersAreGone) {
   peer.waits.push_back([&](Interest) {
     EXPECT_EQ(kinds.size(), 2U) << "and the third command is half sent";
     peer.room = 1000;
+    return Waited::kReady;
+  });
+  peer.waits.push_back([&](Interest) {
     peer.incoming = {"*0\r\n"};
     return Waited::kReady;
   });
