@@ -170,51 +170,60 @@ bool ReplyReader::is_between_replies() const noexcept {
   return reader_->ridx == -1 && reader_->pos == reader_->len;
 }
 
-std::optional<Reply> ReplyReader::next(ReplyShape shape) try {
+std::optional<Reply> ReplyReader::next(ReplyShape shape) {
+  std::optional<Reply> reply{std::in_place};
+  if (!next(*reply, shape)) reply.reset();
+  return reply;
+}
+
+bool ReplyReader::next(Reply& reply, ReplyShape shape) try {
   if (reader_->err != 0) fail();
   for (;;) {
     // With nothing to read no reply is begun, or is_drained() could not tell.
     if (is_between_replies() && pending_.empty()) {
       advance();
-      return std::nullopt;
+      return false;
     }
     if (is_between_replies()) {
-      if (auto reply = read_short()) return reply;
-      if (auto reply = read_entries(shape)) return reply;
-      if (pending_.empty()) return std::nullopt;  // the entries go on in what will be fed
+      if (read_short(reply) || read_entries(reply, shape)) return true;
+      if (pending_.empty()) return false;  // the entries go on in what will be fed
     }
-    auto reply = read_any();
-    if (!reply || reply->root().kind() != ReplyKind::kPush) return reply;
+    if (!read_any(reply)) return false;
+    if (reply.root().kind() != ReplyKind::kPush) return true;
+    reply = {};
   }
 } catch (const std::bad_alloc&) {
   fail_for_memory();
 }
 
 /// The answers to XADD and XACK, if all of it is there.
-std::optional<Reply> ReplyReader::read_short() {
-  if (entries_.is_reading()) return std::nullopt;
+bool ReplyReader::read_short(Reply& reply) {
+  if (entries_.is_reading()) return false;
   RespCursor cursor{pending_};
-  std::optional<Reply> reply;
   std::string_view text;
   std::size_t number = 0;
   if (cursor.starts_with('$')) {
-    if (cursor.text(text) && text.size() <= Reply::kShortText) reply = Reply::of_text(text);
+    if (!cursor.text(text) || text.size() > Reply::kShortText) return false;
+    reply.become(text);
   } else if (cursor.number(':', number)) {
-    reply = Reply::of_integer(static_cast<std::int64_t>(number));
+    reply.become(static_cast<std::int64_t>(number));
+  } else {
+    return false;
   }
-  if (reply) pending_.remove_prefix(pending_.size() - cursor.left());
-  return reply;
+  pending_.remove_prefix(pending_.size() - cursor.left());
+  return true;
 }
 
-std::optional<Reply> ReplyReader::read_entries(ReplyShape shape) {
+bool ReplyReader::read_entries(Reply& reply, ReplyShape shape) {
   if (!entries_.is_reading()) {
-    if (shape == ReplyShape::kAny) return std::nullopt;
-    if (pending_.front() != '*' && pending_.front() != '%') return std::nullopt;
+    if (shape == ReplyShape::kAny) return false;
+    if (pending_.front() != '*' && pending_.front() != '%') return false;
     entries_.start(shape);
   }
   switch (entries_.read(pending_)) {
     case EntryReader::Status::kDone:
-      return entries_.take();
+      reply = entries_.take();
+      return true;
     case EntryReader::Status::kMore:
       break;
     case EntryReader::Status::kForeign:
@@ -224,17 +233,20 @@ std::optional<Reply> ReplyReader::read_entries(ReplyShape shape) {
       }
       break;
   }
-  return std::nullopt;
+  return false;
 }
 
 /// Any reply, by hiredis.
-std::optional<Reply> ReplyReader::read_any() {
+bool ReplyReader::read_any(Reply& reply) {
   for (;;) {
-    if (is_between_replies() && !advance()) return std::nullopt;
+    if (is_between_replies() && !advance()) return false;
     void* object = nullptr;
     if (redisReaderGetReply(reader_.get(), &object) != REDIS_OK) fail();
-    if (object != nullptr) return std::exchange(building_, Reply{});
-    if (!advance()) return std::nullopt;
+    if (object != nullptr) {
+      reply = std::exchange(building_, Reply{});
+      return true;
+    }
+    if (!advance()) return false;
   }
 }
 

@@ -19,7 +19,7 @@ namespace millrace::detail {
 /// integer that is there whole, and lists of entries.
 ///
 ///     reader.feed(bytes);
-///     while (auto reply = reader.next()) take(std::move(*reply));
+///     for (Reply reply; reader.next(reply);) take(std::move(reply));
 class ReplyReader {
  public:
   ReplyReader();
@@ -27,13 +27,17 @@ class ReplyReader {
   ReplyReader(const ReplyReader&) = delete;
   ReplyReader& operator=(const ReplyReader&) = delete;
 
-  /// Hands over bytes, which have to stay where they are until next() has returned nullopt.
+  /// Hands over bytes, which have to stay where they are until next() has found no more.
   void feed(std::string_view bytes) noexcept { pending_ = bytes; }
 
-  /// The next whole reply; nullopt when all that was fed has been read. `shape` is what it should
-  /// look like, the same in each call until it is there; any other reply is read as well. Pushes
-  /// are left out: they answer nothing. Throws ProtocolError where the bytes are not RESP, and
-  /// IoError where memory ran out; nothing can be read after that.
+  /// The next whole reply, into an empty one; false when all that was fed has been read, and
+  /// `reply` is as it was. `shape` is what it should look like, the same in each call until it is
+  /// there; any other reply is read as well. Pushes are left out: they answer nothing. Throws
+  /// ProtocolError where the bytes are not RESP, and IoError where memory ran out; nothing can be
+  /// read after that.
+  bool next(Reply& reply, ReplyShape shape = ReplyShape::kAny);
+
+  /// The same, for whom a move more does not matter.
   std::optional<Reply> next(ReplyShape shape = ReplyShape::kAny);
 
   /// True when every byte that was fed belonged to a reply that next() has returned.
@@ -45,9 +49,9 @@ class ReplyReader {
  private:
   bool start_afresh() noexcept;
   bool is_between_replies() const noexcept;
-  std::optional<Reply> read_short();
-  std::optional<Reply> read_entries(ReplyShape shape);
-  std::optional<Reply> read_any();
+  bool read_short(Reply& reply);
+  bool read_entries(Reply& reply, ReplyShape shape);
+  bool read_any(Reply& reply);
   bool advance();
   [[noreturn]] void fail() const;
   [[noreturn]] static void fail_for_memory();

@@ -5,23 +5,20 @@
 
 namespace millrace::detail {
 
-Reply Reply::of_text(std::string_view text) noexcept {
-  assert(text.size() <= kShortText);
-  Reply reply;
-  reply.has_root_ = true;
-  reply.root_.kind = ReplyKind::kString;
-  reply.root_.is_short = true;
-  reply.root_.size = std::min(text.size(), kShortText);
-  std::copy_n(text.data(), reply.root_.size, reply.short_text_.data());
-  return reply;
+void Reply::become(std::string_view short_text) noexcept {
+  assert(empty() && short_text.size() <= kShortText);
+  has_root_ = true;
+  root_.kind = ReplyKind::kString;
+  root_.is_short = true;
+  root_.size = std::min(short_text.size(), kShortText);
+  std::copy_n(short_text.data(), root_.size, short_text_.data());
 }
 
-Reply Reply::of_integer(std::int64_t value) noexcept {
-  Reply reply;
-  reply.has_root_ = true;
-  reply.root_.kind = ReplyKind::kInteger;
-  reply.root_.integer = value;
-  return reply;
+void Reply::become(std::int64_t value) noexcept {
+  assert(empty());
+  has_root_ = true;
+  root_.kind = ReplyKind::kInteger;
+  root_.integer = value;
 }
 
 /// The first one is the root, which needs no memory.

@@ -32,7 +32,7 @@ enum class ReplyKind : std::uint8_t {
 class ReplyView;
 
 /// One reply, with its bytes. Move-only. A ReplyView lives until the reply moves or goes; the text
-/// it gave stays valid wherever the bytes go, release_bytes() included. (That of of_text() does
+/// it gave stays valid wherever the bytes go, release_bytes() included. (That of a short one does
 /// not: it goes where the reply goes.)
 ///
 /// Built from the top: add() an aggregate before its elements. Elements are linked, not laid out in
@@ -42,12 +42,12 @@ class Reply {
   /// Names a node; 0 is none.
   using Handle = std::uint32_t;
 
-  /// The most bytes of a string that of_text() takes: an id and more.
+  /// The most bytes of a short string: an id and more.
   static constexpr std::size_t kShortText = 48;
 
-  /// A reply that is one short string or one integer: without an allocation.
-  static Reply of_text(std::string_view text) noexcept;
-  static Reply of_integer(std::int64_t value) noexcept;
+  /// Makes an empty reply one short string, or one integer, without an allocation.
+  void become(std::string_view short_text) noexcept;
+  void become(std::int64_t value) noexcept;
 
   Handle add_aggregate(ReplyKind kind, std::size_t elements, Handle parent);
   /// kString, kStatus, kError or kDouble, whose digits are its text. Copies `text`.
@@ -90,8 +90,7 @@ class Reply {
     std::string_view text{};
   };
 
-  /// What one that is no of_text() or of_integer() needs besides. Apart, so that those move
-  /// quickly.
+  /// What one that is no short text or integer needs besides. Apart, so that those move quickly.
   struct Tree {
     std::vector<Node> nodes{};  ///< Without the root.
     ByteArena bytes{};
