@@ -21,16 +21,18 @@ inline constexpr auto kPairsOfDigits = [] {
   return pairs;
 }();
 
+/// Not within the function, where a compiler makes it anew on the stack each time.
+inline constexpr auto kPowersOfTen = [] {
+  std::array<std::uint64_t, kMostDigits> powers{};
+  for (std::uint64_t i = 0, power = 1; i < kMostDigits; ++i, power *= 10) powers[i] = power;
+  return powers;
+}();
+
 /// How many digits `value` has in decimal.
 inline std::size_t decimal_size(std::uint64_t value) noexcept {
-  constexpr auto kPowers = [] {
-    std::array<std::uint64_t, kMostDigits> powers{};
-    for (std::uint64_t i = 0, power = 1; i < kMostDigits; ++i, power *= 10) powers[i] = power;
-    return powers;
-  }();
   // log10(2) is about 1233 / 4096, so this is the size or one less.
   const auto guess = (static_cast<unsigned>(std::bit_width(value | 1)) * 1233) >> 12;
-  return guess + (guess == 0 || value >= kPowers[guess] ? 1 : 0);
+  return guess + (guess == 0 || value >= kPowersOfTen[guess] ? 1 : 0);
 }
 
 inline void write_pair(char* at, std::uint32_t value) noexcept {

@@ -66,15 +66,33 @@ const char* read_number(const char* first, const char* last, std::uint64_t& valu
   return error == std::errc{} ? end : nullptr;
 }
 
+/// As read_number(), for the milliseconds as a server's clock gives them until the year 2286: 13
+/// digits and a dash, in few instructions. nullptr for all others.
+const char* read_clock_time(std::string_view text, std::uint64_t& ms) noexcept {
+  constexpr std::size_t kDigits = 13;
+  const char* const at = text.data();
+  // The last eight of them overlap with the first eight.
+  if (text.size() <= kDigits || at[kDigits] != '-' || !are_digits(at) || !are_digits(at + 5)) {
+    return nullptr;
+  }
+  ms = eight_digits(at) * 100'000 + eight_digits(at + 5) % 100'000;
+  return at + kDigits;
+}
+
 }  // namespace
 
 std::optional<StreamId> StreamId::try_parse(std::string_view text) noexcept {
   const char* const last = text.data() + text.size();
   StreamId id;
-  const char* at = read_number(text.data(), last, id.ms);
+  const char* at = read_clock_time(text, id.ms);
+  if (at == nullptr) at = read_number(text.data(), last, id.ms);
   if (at == nullptr) return std::nullopt;
   if (at == last) return id;
   if (*at != '-') return std::nullopt;
+  if (last - at == 2 && at[1] >= '0' && at[1] <= '9') {  // the first ten of a millisecond
+    id.seq = static_cast<std::uint64_t>(at[1] - '0');
+    return id;
+  }
   at = read_number(at + 1, last, id.seq);
   if (at != last) return std::nullopt;
   return id;

@@ -40,6 +40,7 @@ TEST(StreamId, ParsesNumbersOfAnyLength) {
         std::string wrong = digits;
         wrong[at] = letter;
         EXPECT_EQ(StreamId::try_parse(wrong), std::nullopt) << wrong;
+        EXPECT_EQ(StreamId::try_parse(wrong + "-0"), std::nullopt) << wrong;
       }
     }
   }
