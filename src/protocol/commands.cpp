@@ -78,6 +78,20 @@ void add_id(RequestBuffer& request, const AddId& id) {
   }
 }
 
+/// An XADD as far as its id; `fields` are to come.
+void xadd_without_fields(RequestBuffer& request, std::string_view key, const AddTerms& terms,
+                         std::size_t fields) {
+  request.command("XADD", xadd_words(terms, fields)).arg(key);
+  if (!terms.create_stream) request.arg("NOMKSTREAM");
+  if (terms.trim) trim_arguments(request, *terms.trim);
+  add_id(request, terms.id);
+}
+
+void all_fields(RequestBuffer& request, std::span<const Field> first, const Fields& rest) {
+  for (const Field& field : first) request.field(field);
+  rest.for_each([&request](const Field& field) { request.field(field); });
+}
+
 /// What follows the first of encoded words.
 std::string_view without_word(std::string_view words) {
   const auto line_end = words.find('\n');
@@ -128,12 +142,21 @@ std::size_t xadd_words(const AddTerms& terms, std::size_t fields) {
 
 void xadd(RequestBuffer& request, std::string_view key, const AddTerms& terms,
           std::span<const Field> first, const Fields& rest) {
-  request.command("XADD", xadd_words(terms, first.size() + rest.size())).arg(key);
-  if (!terms.create_stream) request.arg("NOMKSTREAM");
-  if (terms.trim) trim_arguments(request, *terms.trim);
-  add_id(request, terms.id);
-  for (const auto& [name, value] : first) request.arg(name).arg(value);
-  rest.for_each([&request](const Field& field) { request.arg(field.first).arg(field.second); });
+  xadd_without_fields(request, key, terms, first.size() + rest.size());
+  all_fields(request, first, rest);
+}
+
+void XaddSeries::add(std::span<const Field> first, const Fields& rest) {
+  const std::size_t fields = first.size() + rest.size();
+  if (fields == fields_) {
+    request_.start_as(start_, size_, 2 * fields);
+  } else {
+    start_ = request_.bytes().size();
+    xadd_without_fields(request_, key_, terms_, fields);
+    size_ = request_.bytes().size() - start_;
+    fields_ = fields;
+  }
+  all_fields(request_, first, rest);
 }
 
 void xadd_with_trim(RequestBuffer& request, std::string_view key, const TrimTerms& trim,

@@ -30,9 +30,12 @@ char* write_line_end(char* at) noexcept {
 char* write_bytes(char* at, std::string_view bytes) noexcept {
   const std::size_t size = bytes.size();
   const char* const from = bytes.data();
-  if (size > 16) {
+  if (size > 32) {
     std::memcpy(at, from, size);
-  } else if (size >= 8) {  // two halves that overlap, here and below
+  } else if (size >= 16) {  // two halves that overlap, here and below
+    std::memcpy(at, from, 16);
+    std::memcpy(at + size - 16, from + size - 16, 16);
+  } else if (size >= 8) {
     std::memcpy(at, from, 8);
     std::memcpy(at + size - 8, from + size - 8, 8);
   } else if (size >= 4) {
@@ -44,17 +47,32 @@ char* write_bytes(char* at, std::string_view bytes) noexcept {
   return at + size;
 }
 
-char* write_size(char* at, std::size_t size) noexcept {
-  *at++ = '$';
-  if (size < 10) {
-    *at++ = static_cast<char>('0' + size);
-  } else if (size < 100) {
-    write_pair(at, static_cast<std::uint32_t>(size));
-    at += 2;
-  } else {
-    at = write_decimal(at, size);
+/// "$0\r\n" to "$99\r\n", each with zeros behind it up to eight bytes.
+constexpr auto kSizeLines = [] {
+  std::array<std::array<char, 8>, 100> lines{};
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    std::size_t end = 0;
+    lines[i][end++] = '$';
+    if (i >= 10) lines[i][end++] = static_cast<char>('0' + i / 10);
+    lines[i][end++] = static_cast<char>('0' + i % 10);
+    lines[i][end++] = '\r';
+    lines[i][end] = '\n';
   }
-  return write_line_end(at);
+  return lines;
+}();
+
+/// There is room for eight bytes at least, whatever the size.
+char* write_size(char* at, std::size_t size) noexcept {
+  if (size < kSizeLines.size()) {  // as those of most words
+    std::memcpy(at, kSizeLines[size].data(), kSizeLines[size].size());
+    return at + (size < 10 ? 4 : 5);
+  }
+  *at++ = '$';
+  return write_line_end(write_decimal(at, size));
+}
+
+char* write_word(char* at, std::string_view word) noexcept {
+  return write_line_end(write_bytes(write_size(at, word.size()), word));
 }
 
 }  // namespace
@@ -68,22 +86,43 @@ RequestBuffer& RequestBuffer::command(std::string_view name, std::size_t argumen
   }
   name_ = name;
   remaining_ = arguments;
-  char* at = room_for(kFraming);
-  *at++ = '*';
-  at = write_line_end(write_decimal(at, arguments));
-  size_ = static_cast<std::size_t>(at - bytes_.get());
+  char* const at = room_for(kFraming);
+  const char* const end = write_size(at, arguments);
+  *at = '*';
+  size_ = static_cast<std::size_t>(end - bytes_.get());
   return arg(name);
 }
 
 RequestBuffer& RequestBuffer::arg(std::string_view word) {
-  if (word.size() > kMaxArgumentBytes) {
-    take_back();
-    throw InvalidArgument{fmt::format(
-        "{} with an argument of {} bytes is over the limit of 512 MiB ({} bytes) an argument",
-        name_, word.size(), kMaxArgumentBytes)};
-  }
+  check_size(word);
   append_word(word);
   return *this;
+}
+
+RequestBuffer& RequestBuffer::field(const Field& field) {
+  const auto& [name, value] = field;
+  check_size(name);
+  check_size(value);
+  char* const at = room_for(name.size() + value.size() + 2 * kFraming);
+  --remaining_;
+  end_word(write_word(write_word(at, name), value));
+  return *this;
+}
+
+RequestBuffer& RequestBuffer::start_as(std::size_t at, std::size_t size, std::size_t words) {
+  assert(remaining_ == 0 && words > 0 && at + size <= size_);
+  char* const to = room_for(size);
+  std::memcpy(to, bytes_.get() + at, size);
+  size_ += size;
+  remaining_ = words;
+  return *this;
+}
+
+void RequestBuffer::refuse(std::string_view word) {
+  take_back();
+  throw InvalidArgument{fmt::format(
+      "{} with an argument of {} bytes is over the limit of 512 MiB ({} bytes) an argument", name_,
+      word.size(), kMaxArgumentBytes)};
 }
 
 RequestBuffer& RequestBuffer::arg(std::uint64_t number) {
@@ -130,8 +169,7 @@ void RequestBuffer::append(std::string_view bytes) {
 }
 
 void RequestBuffer::append_word(std::string_view word) {
-  char* const at = write_size(room_for(word.size() + kFraming), word.size());
-  end_word(write_line_end(write_bytes(at, word)));
+  end_word(write_word(room_for(word.size() + kFraming), word));
 }
 
 void RequestBuffer::end_word(const char* end) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <millrace/fields.hpp>
 #include <millrace/stream_id.hpp>
 
 #include "protocol/reply_shape.hpp"
@@ -31,11 +32,18 @@ class RequestBuffer {
   /// names the limit, if there are more than kMaxArguments.
   RequestBuffer& command(std::string_view name, std::size_t arguments);
 
+  /// Starts a command with the same words as the last one that command() started: the `size` bytes
+  /// from `at` on. `words` are to come.
+  RequestBuffer& start_as(std::size_t at, std::size_t size, std::size_t words);
+
   /// Appends a word. Throws InvalidArgument, which names the limit, if it is too long. In both
   /// cases the unfinished command is taken back, and what was complete before it stays.
   RequestBuffer& arg(std::string_view word);
   RequestBuffer& arg(std::uint64_t number);
   RequestBuffer& arg(StreamId id);
+
+  /// Two words at once.
+  RequestBuffer& field(const Field& field);
 
   /// Appends `words` words of the command that another buffer has encoded.
   RequestBuffer& encoded(std::string_view bytes, std::size_t words);
@@ -74,6 +82,10 @@ class RequestBuffer {
   void grow(std::size_t more);
   void append(std::string_view bytes);
   void append_word(std::string_view word);
+  void check_size(std::string_view word) {
+    if (word.size() > kMaxArgumentBytes) refuse(word);
+  }
+  [[noreturn]] void refuse(std::string_view word);
   void end_word(const char* end);
   void take_back() noexcept;
   ReplyShape look_up(std::size_t index) const noexcept;

@@ -61,6 +61,26 @@ TEST(RequestBuffer, WritesNumbersAndWordsOfAnySize) {
   }
 }
 
+TEST(RequestBuffer, WritesFieldsOfAnySize) {
+  for (const std::size_t name : {0U, 3U, 7U, 9U, 10U, 16U, 33U, 99U, 100U, 1'500U}) {
+    for (std::size_t value = 0; value < 3'000; value += value < 120 ? 1 : 97) {
+      const std::string words[] = {std::string(name, 'n'), std::string(value, 'v')};
+      RequestBuffer request;
+      request.command("C", 4).field({words[0], words[1]}).arg("x");
+      ASSERT_EQ(request.bytes(), wire({"C", words[0], words[1], "x"}));
+      ASSERT_EQ(request.commands(), 1U);
+    }
+  }
+}
+
+TEST(RequestBuffer, TakesBackACommandWithAFieldThatIsTooLong) {
+  const std::string_view too_long{"x", RequestBuffer::kMaxArgumentBytes + 1};
+  RequestBuffer request;
+  EXPECT_THROW(request.command("C", 3).field({"n", too_long}), InvalidArgument);
+  EXPECT_THROW(request.command("C", 3).field({too_long, "v"}), InvalidArgument);
+  EXPECT_EQ(request.bytes(), "");
+}
+
 TEST(RequestBuffer, KnowsWhatAnswersACommand) {
   RequestBuffer request;
   request.command("A", 1);
