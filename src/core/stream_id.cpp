@@ -89,8 +89,12 @@ std::optional<StreamId> StreamId::try_parse(std::string_view text) noexcept {
   if (at == nullptr) return std::nullopt;
   if (at == last) return id;
   if (*at != '-') return std::nullopt;
-  if (last - at == 2 && at[1] >= '0' && at[1] <= '9') {  // the first ten of a millisecond
-    id.seq = static_cast<std::uint64_t>(at[1] - '0');
+  if (last - at > 1 && last - at < 10) {  // nearly always, and then nothing can overflow
+    while (++at != last) {
+      const auto digit = static_cast<unsigned char>(*at - '0');
+      if (digit > 9) return std::nullopt;
+      id.seq = 10 * id.seq + digit;
+    }
     return id;
   }
   at = read_number(at + 1, last, id.seq);

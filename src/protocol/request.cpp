@@ -22,8 +22,9 @@ constexpr std::size_t kSmallest = 1024;
 constexpr std::size_t kFraming = 1 + kMostDigits + 2 + 2;
 
 char* write_line_end(char* at) noexcept {
-  std::memcpy(at, "\r\n", 2);
-  return at + 2;
+  *at++ = '\r';
+  *at++ = '\n';
+  return at;
 }
 
 /// As memcpy, which is not worth its call for the few bytes of most words.
@@ -61,14 +62,17 @@ constexpr auto kSizeLines = [] {
   return lines;
 }();
 
-/// There is room for eight bytes at least, whatever the size.
-char* write_size(char* at, std::size_t size) noexcept {
-  if (size < kSizeLines.size()) {  // as those of most words
-    std::memcpy(at, kSizeLines[size].data(), kSizeLines[size].size());
-    return at + (size < 10 ? 4 : 5);
-  }
+/// Apart, so that what is done for each word is short.
+[[gnu::noinline]] char* write_long_size(char* at, std::size_t size) noexcept {
   *at++ = '$';
   return write_line_end(write_decimal(at, size));
+}
+
+/// There is room for eight bytes at least, whatever the size.
+char* write_size(char* at, std::size_t size) noexcept {
+  if (size >= kSizeLines.size()) return write_long_size(at, size);
+  std::memcpy(at, kSizeLines[size].data(), kSizeLines[size].size());
+  return at + (size < 10 ? 4 : 5);
 }
 
 char* write_word(char* at, std::string_view word) noexcept {
