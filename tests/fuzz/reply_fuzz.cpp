@@ -1,7 +1,11 @@
 // libFuzzer's way into read_both_ways.hpp. The first byte says what is expected, the second one
 // where the bytes behind them are cut.
 //
-//     build/clang/tests/fuzz/reply_fuzz -max_total_time=600 tests/fuzz/replies
+//     cmake --preset clang -DCMAKE_CXX_FLAGS=-fsanitize=address,undefined,fuzzer-no-link
+//     cmake --build --preset clang --target reply_fuzz
+//     build/clang/tests/fuzz/reply_fuzz -max_total_time=600 -max_len=600 a_folder_of_replies
+//
+// Without these flags the library is not watched, and libFuzzer does not see which way it took.
 
 #include "fuzz/read_both_ways.hpp"
 
