@@ -149,6 +149,7 @@ TEST(Connection, TakesTheReplyToAnAcknowledgementWhileTheReadBehindItWaits) {
     peer.expect({"XREADGROUP", "s"});  // in the same write
     peer.send(":1\r\n");
     peer.wait_until([&acknowledged] { return acknowledged.load(); });
+    EXPECT_TRUE(acknowledged) << "before the read is over";
     peer.send("*-1\r\n");
   }};
   const auto connection = connect_to(server, {.command_timeout = test::kGenerous});
