@@ -30,6 +30,16 @@ void BatchStorage::add_field(std::string_view name, std::string_view value) {
   entry = Entry{entry.id(), std::span<const Field>{entry.begin(), entry.size() + 1}};
 }
 
+void BatchStorage::add_reply(std::vector<Entry> entries, std::vector<Field> fields,
+                             ByteArena bytes) {
+  if (entries_.empty()) {
+    entries_ = std::move(entries);
+  } else {
+    entries_.insert(entries_.end(), entries.begin(), entries.end());
+  }
+  pages_.push_back({.fields = std::move(fields), .bytes = std::move(bytes)});
+}
+
 void BatchStorage::append(EntryBatch batch) {
   if (batch.storage_ == nullptr) return;
   BatchStorage& other = *batch.storage_;

@@ -27,6 +27,9 @@ class BatchStorage {
   std::string_view store(std::string_view bytes) { return pages_.back().bytes.store(bytes); }
   void keep(ByteArena bytes) { pages_.back().bytes = std::move(bytes); }
 
+  /// A whole reply in one step: `entries`, which refer to `fields`, which refer to `bytes`.
+  void add_reply(std::vector<Entry> entries, std::vector<Field> fields, ByteArena bytes);
+
   /// Takes over all that `batch` owns, behind what is here.
   void append(EntryBatch batch);
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace millrace::detail {
@@ -12,6 +13,9 @@ namespace millrace::detail {
 class ByteArena {
  public:
   ByteArena() = default;
+  /// Takes over chunks that are full.
+  explicit ByteArena(std::vector<std::unique_ptr<char[]>> chunks) noexcept
+      : chunks_{std::move(chunks)} {}
   ByteArena(ByteArena&& other) noexcept;
   ByteArena& operator=(ByteArena&& other) noexcept;
   ~ByteArena() = default;

@@ -50,7 +50,7 @@ using WriteRequest = FunctionRef<void(RequestBuffer&)>;
 using WriteMore = FunctionRef<void(RequestBuffer&)>;
 
 /// Takes the reply to command `index` of a pipeline; it may be an error reply.
-using TakeReply = FunctionRef<void(std::size_t index, Reply reply)>;
+using TakeReply = FunctionRef<void(std::size_t index, Reply&& reply)>;
 
 /// What became of a pipeline.
 struct PipelineResult {

@@ -24,7 +24,7 @@ Exchange::Exchange(Stream stream, const CallSpec& spec, RequestBuffer& request, 
       request_{request},
       take_{take},
       limit_{limit},
-      deadline_{spec.deadline.value_or(after(stream.clock.now(), limit))},
+      deadline_{spec.deadline ? *spec.deadline : after(stream.clock.now(), limit)},
       unsent_{request.bytes()} {}
 
 Exchange::Exchange(Stream stream, const CallSpec& spec, RequestBuffer& request, WriteMore more,
@@ -150,20 +150,24 @@ Exchange::Failure Exchange::receive() {
 
 Exchange::Failure Exchange::take_replies() {
   for (;;) {
-    std::optional<Reply> reply;
+    Reply reply;
     try {
-      reply = stream_.reader.next();
+      if (!stream_.reader.next(reply, shape_of_next())) return {};
     } catch (const ProtocolError& error) {
       return ProtocolError{fmt::format("{}: {}", about(), error.what()), outcome()};
     } catch (const IoError& error) {
       return IoError{fmt::format("{}: {}", about(), error.what()), outcome()};
     }
-    if (!reply) return {};
-    if (auto failure = take_one(std::move(*reply))) return failure;
+    if (auto failure = take_one(std::move(reply))) return failure;
   }
 }
 
-Exchange::Failure Exchange::take_one(Reply reply) {
+/// Of a command whose bytes are gone nothing is known any more, and any reply can be read.
+ReplyShape Exchange::shape_of_next() const noexcept {
+  return replies_ < cleared_ ? ReplyShape::kAny : request_.shape_of(replies_ - cleared_);
+}
+
+Exchange::Failure Exchange::take_one(Reply&& reply) {
   if (is_done()) {
     surplus_ = true;
     return {};
@@ -186,6 +190,7 @@ std::string Exchange::about() const { return subject(spec_, *stream_.endpoint); 
 
 /// Commands of which every byte was sent.
 std::size_t Exchange::sent_whole() const noexcept {
+  if (unsent_.empty()) return commands();
   const auto sent = request_.bytes().size() - unsent_.size();
   const auto ends = request_.ends();
   return cleared_ +

@@ -66,7 +66,7 @@ class Exchange {
   void heed_stops();
   Failure receive();
   Failure take_replies();
-  Failure take_one(Reply reply);
+  Failure take_one(Reply&& reply);
   void read_last_words();
 
   std::size_t commands() const noexcept { return cleared_ + request_.commands(); }
@@ -74,6 +74,7 @@ class Exchange {
   TimePoint deadline() const noexcept {
     return pieces_.empty() ? deadline_ : pieces_.front().deadline;
   }
+  ReplyShape shape_of_next() const noexcept;
   std::string about() const;
   std::size_t sent_whole() const noexcept;
   Outcome outcome() const noexcept;

@@ -31,6 +31,15 @@ Waited poll_until(int descriptor, Interest interest, const Wakeup* wakeup, TimeP
   }
 }
 
+bool is_quiet_now(int descriptor) noexcept {
+  pollfd polled{.fd = descriptor, .events = POLLIN, .revents = 0};
+  int ready = 0;
+  do {
+    ready = ::poll(&polled, 1, 0);
+  } while (ready < 0 && errno == EINTR);
+  return ready == 0;
+}
+
 std::string system_message(int error_number) {
   return std::generic_category().message(error_number);
 }

@@ -29,6 +29,9 @@ enum class Waited : std::uint8_t {
 Waited poll_until(int descriptor, Interest interest, const Wakeup* wakeup, TimePoint deadline,
                   const Clock& clock);
 
+/// True if there is nothing to read from `descriptor`, not even its end. One look, no waiting.
+bool is_quiet_now(int descriptor) noexcept;
+
 /// The system's text for `error_number`, safe from any thread.
 std::string system_message(int error_number);
 

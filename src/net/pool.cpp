@@ -27,13 +27,17 @@ class Loan {
 
   Connection& connection() const noexcept { return *pooled_.connection; }
 
-  /// Borrows; a connection that is dead or too old is replaced unseen.
-  void open() {
-    pooled_ = slots_.acquire(spec_);
+  /// Borrows; a connection that is dead or too old is replaced unseen. Returns the time, which is
+  /// not read anew where nothing had to be waited for.
+  TimePoint open() {
+    TimePoint now = clock_.now();
+    pooled_ = slots_.acquire(spec_, now);
     has_place_ = true;
-    const bool is_fit = pooled_.connection && clock_.now() < pooled_.expires &&
-                        connection().is_quiet() && topology_.serves(connection(), spec_.key);
-    if (!is_fit) renew(TimePoint::max());
+    const bool is_fit = pooled_.connection && now < pooled_.expires && connection().is_quiet() &&
+                        topology_.serves(connection(), spec_.key);
+    if (is_fit) return now;
+    renew(TimePoint::max());
+    return clock_.now();
   }
 
   /// A new connection in place of the one there is.
@@ -88,8 +92,7 @@ struct Pool::Impl {
   Reply run(const CallSpec& spec, Run run_on) {
     made_in.check("this ConnectionPool");
     Loan loan{slots, *topology, clock, spec};
-    loan.open();
-    const auto started = clock.now();
+    const auto started = loan.open();
     try {
       return run_on(loan.connection(), spec);
     } catch (const IoError& error) {
@@ -141,8 +144,8 @@ Reply Pool::eval(const CallSpec& spec, const Script& script, std::span<const std
 PipelineResult Pool::pipeline(const CallSpec& spec, WriteRequest write, TakeReply take) {
   impl_->made_in.check("this ConnectionPool");
   Loan loan{impl_->slots, *impl_->topology, impl_->clock, spec};
-  if (auto error = error_of([&] { loan.open(); })) return {.error = std::move(error)};
-  const auto started = impl_->clock.now();
+  TimePoint started;
+  if (auto error = error_of([&] { started = loan.open(); })) return {.error = std::move(error)};
   auto result = loan.connection().pipeline(spec, write, take);
   if (!result.error || result.replies > 0 || !may_repeat(*result.error, spec)) return result;
   const auto second = impl_->again(spec, started);

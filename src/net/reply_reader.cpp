@@ -2,6 +2,8 @@
 
 #include <millrace/error.hpp>
 
+#include "protocol/resp_cursor.hpp"
+
 #include <fmt/format.h>
 #include <hiredis/hiredis.h>
 #include <algorithm>
@@ -141,7 +143,7 @@ redisReplyObjectFunctions* functions() noexcept {
 
 void ReplyReader::Free::operator()(redisReader* reader) const noexcept { redisReaderFree(reader); }
 
-ReplyReader::ReplyReader() {
+ReplyReader::ReplyReader() : entries_{reads_resp3()} {
   if (!start_afresh()) throw std::bad_alloc{};
 }
 ReplyReader::~ReplyReader() = default;
@@ -159,32 +161,99 @@ bool ReplyReader::start_afresh() noexcept {
   return true;
 }
 
-bool ReplyReader::is_drained() const noexcept { return pending_.empty() && is_between_replies(); }
+bool ReplyReader::is_drained() const noexcept {
+  return pending_.empty() && is_between_replies() && !entries_.is_reading();
+}
 
 /// hiredis has nothing to read, and nothing half read.
 bool ReplyReader::is_between_replies() const noexcept {
   return reader_->ridx == -1 && reader_->pos == reader_->len;
 }
 
-std::optional<Reply> ReplyReader::next() {
+std::optional<Reply> ReplyReader::next(ReplyShape shape) {
+  std::optional<Reply> reply{std::in_place};
+  if (!next(*reply, shape)) reply.reset();
+  return reply;
+}
+
+bool ReplyReader::next(Reply& reply, ReplyShape shape) try {
   if (reader_->err != 0) fail();
   for (;;) {
-    // Asked with nothing to read, hiredis would begin a reply, and is_drained() could not tell.
-    if (is_between_replies() && !advance()) return std::nullopt;
+    // With nothing to read no reply is begun, or is_drained() could not tell.
+    if (is_between_replies() && pending_.empty()) {
+      advance();
+      return false;
+    }
+    if (is_between_replies()) {
+      if (read_short(reply) || read_entries(reply, shape)) return true;
+      if (pending_.empty()) return false;  // the entries go on in what will be fed
+    }
+    if (!read_any(reply)) return false;
+    if (reply.root().kind() != ReplyKind::kPush) return true;
+    reply = {};
+  }
+} catch (const std::bad_alloc&) {
+  fail_for_memory();
+}
+
+/// The answers to XADD and XACK, if all of it is there.
+bool ReplyReader::read_short(Reply& reply) {
+  if (entries_.is_reading()) return false;
+  RespCursor cursor{pending_};
+  std::string_view text;
+  std::size_t number = 0;
+  if (cursor.starts_with('$')) {
+    if (!cursor.text(text) || text.size() > Reply::kShortText) return false;
+    reply.become(text);
+  } else if (cursor.number(':', number)) {
+    reply.become(static_cast<std::int64_t>(number));
+  } else {
+    return false;
+  }
+  pending_.remove_prefix(pending_.size() - cursor.left());
+  return true;
+}
+
+bool ReplyReader::read_entries(Reply& reply, ReplyShape shape) {
+  if (!entries_.is_reading()) {
+    if (shape == ReplyShape::kAny) return false;
+    if (pending_.front() != '*' && pending_.front() != '%') return false;
+    entries_.start(shape);
+  }
+  switch (entries_.read(pending_)) {
+    case EntryReader::Status::kDone:
+      reply = entries_.take();
+      return true;
+    case EntryReader::Status::kMore:
+      break;
+    case EntryReader::Status::kForeign:
+      if (auto before = entries_.give_up(); !before.empty()) {
+        handed_over_ = std::move(before.append(pending_));
+        pending_ = handed_over_;
+      }
+      break;
+  }
+  return false;
+}
+
+/// Any reply, by hiredis.
+bool ReplyReader::read_any(Reply& reply) {
+  for (;;) {
+    if (is_between_replies() && !advance()) return false;
     void* object = nullptr;
     if (redisReaderGetReply(reader_.get(), &object) != REDIS_OK) fail();
-    if (object == nullptr) {
-      if (!advance()) return std::nullopt;
-      continue;
+    if (object != nullptr) {
+      reply = std::exchange(building_, Reply{});
+      return true;
     }
-    Reply reply = std::exchange(building_, Reply{});
-    if (reply.root().kind() != ReplyKind::kPush) return reply;
+    if (!advance()) return false;
   }
 }
 
 /// Gives hiredis the next slice; false if there is none.
 bool ReplyReader::advance() {
   if (pending_.empty()) {
+    if (!handed_over_.empty()) std::string{}.swap(handed_over_);
     if (peak_ > kWorthKeeping && is_drained()) start_afresh();
     return false;
   }
@@ -196,10 +265,10 @@ bool ReplyReader::advance() {
 }
 
 void ReplyReader::fail() const {
-  if (reader_->err == REDIS_ERR_OOM) {
-    throw IoError{"memory ran out while a reply was read"};
-  }
+  if (reader_->err == REDIS_ERR_OOM) fail_for_memory();
   throw ProtocolError{fmt::format("the peer does not speak RESP: {}", reader_->errstr)};
 }
+
+void ReplyReader::fail_for_memory() { throw IoError{"memory ran out while a reply was read"}; }
 
 }  // namespace millrace::detail

@@ -14,11 +14,13 @@ namespace millrace::detail {
 Slots::Slots(const PoolOptions& options, const Topology& topology, const Clock& clock)
     : options_{options}, topology_{topology}, clock_{clock}, random_{std::random_device{}()} {}
 
-Pooled Slots::acquire(const CallSpec& spec) {
+Pooled Slots::acquire(const CallSpec& spec, TimePoint& now) {
   std::unique_lock lock{mutex_};
   Pooled pooled;
-  if (!take_now(spec.key, pooled)) return wait_in_line(std::move(lock), spec);
-  close_expired(std::move(lock), clock_.now());
+  if (!take_now(spec.key, pooled)) {
+    pooled = wait_in_line(std::move(lock), spec);
+    now = clock_.now();
+  }
   return pooled;
 }
 

@@ -31,8 +31,9 @@ class Slots {
   Slots(const PoolOptions& options, const Topology& topology, const Clock& clock);
 
   /// Takes a place, and with it the idle connection that was used last; if none serves the key, the
-  /// place of another. Waits in line for at most `wait_timeout`. Throws PoolTimeout or Interrupted.
-  Pooled acquire(const CallSpec& spec);
+  /// place of another. Waits in line for at most `wait_timeout`. `now` is the time, and is again if
+  /// this had to wait. Throws PoolTimeout or Interrupted.
+  Pooled acquire(const CallSpec& spec, TimePoint& now);
 
   /// Gives the place back, with a connection that goes on living if it is open and not too old.
   void release(Pooled pooled) noexcept;

@@ -39,10 +39,7 @@ Waited SocketTransport::wait(Interest interest, const Wakeup* wakeup, TimePoint 
   return poll_until(descriptor_, interest, wakeup, deadline, *clock_);
 }
 
-bool SocketTransport::is_quiet() noexcept {
-  return descriptor_ >= 0 && poll_until(descriptor_, {.readable = true}, nullptr, TimePoint::min(),
-                                        *clock_) == Waited::kTimedOut;
-}
+bool SocketTransport::is_quiet() noexcept { return descriptor_ >= 0 && is_quiet_now(descriptor_); }
 
 void SocketTransport::finish_sending() noexcept {
   if (made_in_.is_here()) ::shutdown(descriptor_, SHUT_WR);

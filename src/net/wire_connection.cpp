@@ -25,15 +25,13 @@ WireConnection::WireConnection(std::unique_ptr<Transport> transport, std::string
       received_{std::make_unique_for_overwrite<char[]>(kReceiveBytes)} {}
 
 Reply WireConnection::call(const CallSpec& spec, WriteRequest write) {
-  std::optional<Reply> reply;
+  Reply reply;
   const auto result =
-      exchange(spec, write, [&](std::size_t, Reply taken) { reply = std::move(taken); });
-  if (reply && reply->root().is_error()) {
-    server_error(reply->root(), spec.command, spec.key).raise();
-  }
+      exchange(spec, write, [&](std::size_t, Reply&& taken) { reply = std::move(taken); });
+  if (reply.root().is_error()) server_error(reply.root(), spec.command, spec.key).raise();
   if (result.error) result.error->raise();
-  assert(reply);  // `write` wrote one command
-  return std::move(*reply);
+  assert(!reply.empty());  // `write` wrote one command
+  return reply;
 }
 
 PipelineResult WireConnection::pipeline(const CallSpec& spec, WriteRequest write, TakeReply take) {

@@ -49,6 +49,17 @@ void argument(std::string_view what, std::size_t bytes) {
   }
 }
 
+/// All at once: no size can have a bit that is above those of their union.
+bool are_surely_short(std::span<const Field> first, const Fields& rest) {
+  std::size_t bits = 0;
+  const auto add = [&bits](const Field& field) {
+    bits |= field.first.size() | field.second.size();
+  };
+  for (const Field& field : first) add(field);
+  rest.for_each(add);
+  return bits < RequestBuffer::kMaxArgumentBytes;
+}
+
 }  // namespace
 
 void name(std::string_view what, std::string_view name) {
@@ -144,6 +155,7 @@ void entry(const commands::AddTerms& terms, std::span<const Field> first, const 
     throw InvalidArgument{"AddOptions::id is 0-0: it has to be greater than that"};
   }
   checks::words("XADD", commands::xadd_words(terms, first.size() + rest.size()));
+  if (are_surely_short(first, rest)) return;
   const auto check = [](const Field& field) {
     argument("name of a field", field.first.size());
     argument("value of a field", field.second.size());

@@ -78,6 +78,20 @@ void add_id(RequestBuffer& request, const AddId& id) {
   }
 }
 
+/// An XADD as far as its id; `fields` are to come.
+void xadd_without_fields(RequestBuffer& request, std::string_view key, const AddTerms& terms,
+                         std::size_t fields) {
+  request.command("XADD", xadd_words(terms, fields)).arg(key);
+  if (!terms.create_stream) request.arg("NOMKSTREAM");
+  if (terms.trim) trim_arguments(request, *terms.trim);
+  add_id(request, terms.id);
+}
+
+void all_fields(RequestBuffer& request, std::span<const Field> first, const Fields& rest) {
+  for (const Field& field : first) request.field(field);
+  rest.for_each([&request](const Field& field) { request.field(field); });
+}
+
 /// What follows the first of encoded words.
 std::string_view without_word(std::string_view words) {
   const auto line_end = words.find('\n');
@@ -128,12 +142,21 @@ std::size_t xadd_words(const AddTerms& terms, std::size_t fields) {
 
 void xadd(RequestBuffer& request, std::string_view key, const AddTerms& terms,
           std::span<const Field> first, const Fields& rest) {
-  request.command("XADD", xadd_words(terms, first.size() + rest.size())).arg(key);
-  if (!terms.create_stream) request.arg("NOMKSTREAM");
-  if (terms.trim) trim_arguments(request, *terms.trim);
-  add_id(request, terms.id);
-  for (const auto& [name, value] : first) request.arg(name).arg(value);
-  rest.for_each([&request](const Field& field) { request.arg(field.first).arg(field.second); });
+  xadd_without_fields(request, key, terms, first.size() + rest.size());
+  all_fields(request, first, rest);
+}
+
+void XaddSeries::add(std::span<const Field> first, const Fields& rest) {
+  const std::size_t fields = first.size() + rest.size();
+  if (fields == fields_) {
+    request_.start_as(start_, size_, 2 * fields);
+  } else {
+    start_ = request_.bytes().size();
+    xadd_without_fields(request_, key_, terms_, fields);
+    size_ = request_.bytes().size() - start_;
+    fields_ = fields;
+  }
+  all_fields(request_, first, rest);
 }
 
 void xadd_with_trim(RequestBuffer& request, std::string_view key, const TrimTerms& trim,
@@ -147,7 +170,10 @@ void xadd_with_trim(RequestBuffer& request, std::string_view key, const TrimTerm
 
 void xread(RequestBuffer& request, std::string_view key, StreamId after,
            const ReadOptions& options) {
-  request.command("XREAD", 6 + block_words(options)).arg("COUNT").arg(options.count);
+  request.command("XREAD", 6 + block_words(options))
+      .answered_by(ReplyShape::kRead)
+      .arg("COUNT")
+      .arg(options.count);
   block_arguments(request, options);
   request.arg("STREAMS").arg(key).arg(after);
 }
@@ -155,6 +181,7 @@ void xread(RequestBuffer& request, std::string_view key, StreamId after,
 void xreadgroup(RequestBuffer& request, std::string_view key, std::string_view group,
                 std::string_view consumer, const ReadOptions& options) {
   request.command("XREADGROUP", 9 + block_words(options) + (options.no_ack ? 1 : 0))
+      .answered_by(ReplyShape::kRead)
       .arg("GROUP")
       .arg(group)
       .arg(consumer)
@@ -168,6 +195,7 @@ void xreadgroup(RequestBuffer& request, std::string_view key, std::string_view g
 void xreadgroup_pending(RequestBuffer& request, std::string_view key, std::string_view group,
                         std::string_view consumer, StreamId after, std::size_t count) {
   request.command("XREADGROUP", 9)
+      .answered_by(ReplyShape::kRead)
       .arg("GROUP")
       .arg(group)
       .arg(consumer)
@@ -213,6 +241,7 @@ void xclaim(RequestBuffer& request, std::string_view key, std::string_view group
       .arg(group)
       .arg(consumer)
       .arg(number(min_idle));
+  if (payload == Payload::kWhole) request.answered_by(ReplyShape::kEntries);
   all_ids(request, ids);
   if (options.idle) request.arg("IDLE").arg(number(*options.idle));
   if (options.time) request.arg("TIME").arg(since_epoch(*options.time));
@@ -226,6 +255,7 @@ void xautoclaim(RequestBuffer& request, std::string_view key, std::string_view g
                 std::string_view consumer, Milliseconds min_idle, StreamId start,
                 std::size_t count) {
   request.command("XAUTOCLAIM", 8)
+      .answered_by(ReplyShape::kAutoclaim)
       .arg(key)
       .arg(group)
       .arg(consumer)
@@ -242,7 +272,7 @@ bool is_beyond_all_ids(const RangeStart& start, const RangeEnd& end) {
 
 void xrange(RequestBuffer& request, std::string_view key, const RangeStart& start,
             const RangeEnd& end, std::size_t count) {
-  request.command("XRANGE", 6).arg(key);
+  request.command("XRANGE", 6).answered_by(ReplyShape::kEntries).arg(key);
   range_start(request, start);
   range_end(request, end);
   request.arg("COUNT").arg(count);
@@ -250,7 +280,7 @@ void xrange(RequestBuffer& request, std::string_view key, const RangeStart& star
 
 void xrevrange(RequestBuffer& request, std::string_view key, const RangeEnd& end,
                const RangeStart& start, std::size_t count) {
-  request.command("XREVRANGE", 6).arg(key);
+  request.command("XREVRANGE", 6).answered_by(ReplyShape::kEntries).arg(key);
   range_end(request, end);
   range_start(request, start);
   request.arg("COUNT").arg(count);

@@ -47,6 +47,25 @@ std::size_t xadd_words(const AddTerms& terms, std::size_t fields);
 void xadd(RequestBuffer& request, std::string_view key, const AddTerms& terms,
           std::span<const Field> first, const Fields& rest);
 
+/// XADDs for one key and with the same terms, at least one field each: what they have in common is
+/// worked out once for those that follow one another with as many fields.
+class XaddSeries {
+ public:
+  /// All three outlive this, and nobody else writes to `request` meanwhile but whole commands.
+  XaddSeries(RequestBuffer& request, std::string_view key, const AddTerms& terms) noexcept
+      : request_{request}, key_{key}, terms_{terms} {}
+
+  void add(std::span<const Field> first, const Fields& rest);
+
+ private:
+  RequestBuffer& request_;
+  std::string_view key_;
+  const AddTerms& terms_;
+  std::size_t fields_ = 0;  ///< Of the last one, of which
+  std::size_t start_ = 0;   ///< what stands before its fields begins here,
+  std::size_t size_ = 0;    ///< and has so many bytes.
+};
+
 /// The XADD that xadd() wrote as `plain`, without a trim, for this key and so many fields; now with
 /// `trim`.
 void xadd_with_trim(RequestBuffer& request, std::string_view key, const TrimTerms& trim,

@@ -61,6 +61,7 @@ EntryBatch finish(BatchStorage storage, Reply reply) {
 }  // namespace
 
 EntryBatch entries(Reply reply) {
+  if (reply.root().kind() == ReplyKind::kEntries) return std::move(reply).take_entries();
   Size size;
   measure(reply.root(), size);
   BatchStorage storage;
@@ -70,6 +71,7 @@ EntryBatch entries(Reply reply) {
 }
 
 EntryBatch read(Reply reply) {
+  if (reply.root().kind() == ReplyKind::kEntries) return std::move(reply).take_entries();
   Size size;
   for_each_stream(reply.root(), [&size](ReplyView entries) { measure(entries, size); });
   BatchStorage storage;
@@ -84,6 +86,10 @@ AutoclaimPage autoclaim(Reply reply) {
   page.next_cursor = stream_id(slots.next(), "the cursor of XAUTOCLAIM");
   const ReplyView claimed = slots.next();
   if (!slots.done()) page.deleted_ids = ids(slots.next());
+  if (claimed.kind() == ReplyKind::kEntries) {
+    page.claimed = std::move(reply).take_entries();
+    return page;
+  }
 
   Size size;
   measure(claimed, size);

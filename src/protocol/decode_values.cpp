@@ -42,6 +42,8 @@ std::string describe(ReplyView reply) {
       return "a boolean";
     case ReplyKind::kPush:
       return "a push message";
+    case ReplyKind::kEntries:
+      return "a list of entries";
   }
   return "unknown";
 }

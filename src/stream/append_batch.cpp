@@ -50,9 +50,13 @@ class AppendBatch {
     sendable.reserve(entries_.size());
     for (std::size_t i = 0; i < entries_.size(); ++i) {
       const BatchEntry& entry = entries_[i];
-      results_[i].error =
-          entry.refused ? entry.refused : checks::refusal(terms_, entry.first, *entry.rest);
-      if (!results_[i].error) sendable.push_back(i);
+      if (entry.refused) {
+        results_[i].error = entry.refused;
+      } else if (auto refusal = checks::refusal(terms_, entry.first, *entry.rest)) {
+        results_[i].error = std::move(refusal);
+      } else {
+        sendable.push_back(i);
+      }
     }
     return sendable;
   }
@@ -72,14 +76,19 @@ class AppendBatch {
   /// Returns why the rest of the batch cannot be sent.
   std::optional<Error> send(std::span<const std::size_t> piece, bool last) {
     const auto write = [&](RequestBuffer& request) {
-      AddTerms terms = terms_;
-      terms.trim.reset();
+      AddTerms untrimmed = terms_;
+      untrimmed.trim.reset();
+      commands::XaddSeries series{request, core_.key, untrimmed};
       for (const std::size_t i : piece) {
-        if (last && i == piece.back()) terms.trim = terms_.trim;
-        commands::xadd(request, core_.key, terms, entries_[i].first, *entries_[i].rest);
+        const BatchEntry& entry = entries_[i];
+        if (last && i == piece.back()) {
+          commands::xadd(request, core_.key, terms_, entry.first, *entry.rest);
+        } else {
+          series.add(entry.first, *entry.rest);
+        }
       }
     };
-    const auto take = [&](std::size_t index, Reply reply) {
+    const auto take = [&](std::size_t index, Reply&& reply) {
       take_reply(results_[piece[index]], reply.root());
     };
 

@@ -45,16 +45,17 @@ struct StreamCore {
   /// Of a reply to `command`.
   template <typename Decode>
   auto decoded(std::string_view command, Reply reply, Decode decode) const {
-    // For a message, when the reply has been taken apart: hence a copy.
-    // NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
-    const auto endpoint = reply.endpoint();
+    // The endpoint is for a message, when the reply has been taken apart: hence a copy of it.
+    Reply::Endpoint endpoint;
     try {
       if constexpr (std::is_invocable_v<Decode, Reply>) {
+        endpoint = reply.endpoint();
         return decode(std::move(reply));
       } else {
         return decode(reply.root());
       }
     } catch (const ProtocolError& error) {
+      if (!endpoint) endpoint = reply.endpoint();
       throw in_context(
           error,
           {.command = command, .key = key, .endpoint = endpoint ? *endpoint : std::string{}});

@@ -1,5 +1,6 @@
 #include "worker/intake.hpp"
 
+#include "net/deadline.hpp"
 #include "worker/settling.hpp"
 
 #include <algorithm>

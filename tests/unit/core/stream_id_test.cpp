@@ -27,6 +27,25 @@ TEST(StreamId, TakesLeadingZerosAsTheServerDoes) {
   EXPECT_EQ(StreamId::parse("007-01"), (StreamId{7, 1}));
 }
 
+TEST(StreamId, ParsesNumbersOfAnyLength) {
+  std::string digits;
+  std::uint64_t number = 0;
+  for (std::uint64_t digit = 1; digit <= 19; ++digit) {
+    digits += static_cast<char>('0' + digit % 10);
+    number = 10 * number + digit % 10;
+    EXPECT_EQ(StreamId::parse(digits + "-" + digits), (StreamId{number, number})) << digits;
+    // A letter at any place, the neighbours of the digits above all.
+    for (std::size_t at = 0; at < digits.size(); ++at) {
+      for (const char letter : {'/', ':', 'a', '\0', '\xB0', '\xFA'}) {
+        std::string wrong = digits;
+        wrong[at] = letter;
+        EXPECT_EQ(StreamId::try_parse(wrong), std::nullopt) << wrong;
+        EXPECT_EQ(StreamId::try_parse(wrong + "-0"), std::nullopt) << wrong;
+      }
+    }
+  }
+}
+
 TEST(StreamId, RefusesEverythingElse) {
   for (const std::string text : {"",
                                  "-",

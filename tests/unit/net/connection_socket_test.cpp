@@ -141,6 +141,32 @@ TEST(Connection, NeverGivesALateReplyToTheNextCall) {
   EXPECT_THROW(connection->call({.command = "PING"}, write_ping), IoError);
 }
 
+TEST(Connection, TakesTheReplyToAnAcknowledgementWhileTheReadBehindItWaits) {
+  std::atomic<bool> acknowledged{false};
+  ScriptedServer server{[&acknowledged](Peer& peer) {
+    peer.expect_client_id();
+    peer.expect({"XACK", "s", "g", "1-0"});
+    peer.expect({"XREADGROUP", "s"});  // in the same write
+    peer.send(":1\r\n");
+    peer.wait_until([&acknowledged] { return acknowledged.load(); });
+    EXPECT_TRUE(acknowledged) << "before the read is over";
+    peer.send("*-1\r\n");
+  }};
+  const auto connection = connect_to(server, {.command_timeout = test::kGenerous});
+  const auto result = connection->pipeline(
+      {.command = "XREADGROUP"},
+      [](RequestBuffer& request) {
+        request.command("XACK", 4).arg("s").arg("g").arg(StreamId{1, 0});
+        request.command("XREADGROUP", 2).answered_by(ReplyShape::kRead).arg("s");
+      },
+      [&acknowledged](std::size_t index, Reply reply) {
+        EXPECT_EQ(reply.root().is_nil(), index == 1);
+        acknowledged = true;
+      });
+  EXPECT_FALSE(result.error) << result.error->what();
+  EXPECT_EQ(result.replies, 2U);
+}
+
 // The server answers each command as it reads it, and reads no further while nobody takes the
 // replies; client and server would wait for each other.
 TEST(Connection, SendsAPipelineThatIsLargerThanAllBuffers) {

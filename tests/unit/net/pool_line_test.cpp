@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -51,6 +52,20 @@ TEST_F(PoolTest, WaitsForAConnectionThatComesBack) {
   ASSERT_EQ(waiting.wait_for(test::kGenerous), std::future_status::ready) << "was not woken";
   EXPECT_EQ(waiting.get(), 1);
   EXPECT_EQ(pool->stats().waiting, 0U);
+}
+
+TEST_F(PoolTest, DoesNotCountTheTimeInLineTowardsTheDeadlineOfACall) {
+  make({.max_connections = 1, .wait_timeout = test::kGenerous});
+  std::optional<TimePoint> deadline;
+  std::future<std::int64_t> waiting;
+  use_at_once(1, [&] {
+    servers.next_calls({fail_unsent, [&](const CallSpec& spec) { deadline = spec.deadline; }});
+    waiting = std::async(std::launch::async, [this] { return call(); });
+    ASSERT_TRUE(wait_until([this] { return pool->stats().waiting == 1; }));
+    clock.advance(1h);
+  });
+  EXPECT_EQ(waiting.get(), 2);
+  EXPECT_EQ(deadline, clock.now() + ConnectionOptions{}.command_timeout);
 }
 
 TEST_F(PoolTest, ServesThoseWhoWaitInTheOrderInWhichTheyCame) {

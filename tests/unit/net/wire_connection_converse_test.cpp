@@ -50,6 +50,7 @@ class Converse : public ::testing::Test {
         [this](std::size_t index, Reply reply) {
           EXPECT_EQ(index, texts.size());
           texts.emplace_back(reply.root().text());
+          kinds.push_back(reply.root().kind());
         },
         wakeup);
   }
@@ -60,6 +61,7 @@ class Converse : public ::testing::Test {
   Wakeup wakeup;
   std::size_t asked = 0;
   std::vector<std::string> texts;
+  std::vector<ReplyKind> kinds;
 };
 
 TEST_F(Converse, IsOverWhenThereIsNothingMoreAndNothingOutstanding) {
@@ -95,6 +97,32 @@ TEST_F(Converse, AsksAgainWhenItIsWoken) {
 TEST_F(Converse, AsksAgainAfterReplies) {
   peer.incoming = {"+1\r\n", "+2\r\n"};
   EXPECT_EQ(converse({ping, nothing, ping}).replies, 2U);
+}
+
+TEST_F(Converse, ReadsAReplyAsItsOwnCommandSaysAfterOthersAreGone) {
+  const auto ping_and_range = [](RequestBuffer& request) {
+    write_ping(request);
+    request.command("XRANGE", 2).answered_by(ReplyShape::kEntries).arg("k");
+  };
+  peer.room = 2 * kOnePing.size() + 3;
+  for (const char* const reply : {"+1\r\n", "*0\r\n"}) {  // not at once: hiredis would read both
+    peer.waits.push_back([&peer = peer, reply](Interest) {
+      peer.incoming = {reply};
+      return Waited::kReady;
+    });
+  }
+  peer.waits.push_back([&](Interest) {
+    EXPECT_EQ(kinds.size(), 2U) << "and the third command is half sent";
+    peer.room = 1000;
+    return Waited::kReady;
+  });
+  peer.waits.push_back([&](Interest) {
+    peer.incoming = {"*0\r\n"};
+    return Waited::kReady;
+  });
+  EXPECT_EQ(converse({ping, ping_and_range}).replies, 3U);
+  ASSERT_EQ(kinds.size(), 3U);
+  EXPECT_EQ(kinds[1], ReplyKind::kArray) << "no list of entries, whatever the next one is to be";
 }
 
 TEST_F(Converse, DoesNotAskWhileItCannotSend) {

@@ -57,6 +57,31 @@ TEST(Xadd, NamesAMillisecondForTheServerToCountIn) {
             wire({"XADD", "k", "18446744073709551615-*", "f", "v"}));
 }
 
+TEST(Xadd, OfASeriesIsAsIfItStoodAlone) {
+  const AddTerms terms{.id = AddId::at_ms(7), .create_stream = false};
+  const Field first[] = {{"type", "t"}};
+  const OwnedFields big{{"f", std::string(5'000, 'v')}};
+  RequestBuffer alone;
+  RequestBuffer request;
+  commands::XaddSeries series{request, "k", terms};
+  const auto add = [&](std::span<const Field> head, const Fields& rest) {
+    commands::xadd(alone, "k", terms, head, rest);
+    series.add(head, rest);
+  };
+  add({}, {{"a", "1"}});
+  add({}, {{"b", "2"}});
+  add(first, {{"c", "3"}});
+  add(first, {{"d", "4"}});
+  add({}, {{"e", "5"}, {"f", "6"}});
+  commands::xadd(alone, "other", {}, {}, {{"g", "7"}});
+  commands::xadd(request, "other", {}, {}, {{"g", "7"}});
+  add({}, {{"h", "8"}, {"i", "9"}});
+  add({}, big);
+  add({}, big);  // the buffer moves meanwhile
+  EXPECT_EQ(request.bytes(), alone.bytes());
+  EXPECT_EQ(request.commands(), 9U);
+}
+
 TEST(Xadd, IsGivenATrimAfterItWasEncoded) {
   const TrimTerms trims[] = {{.threshold = TrimTerms::MaxLen{5}},
                              {.threshold = TrimTerms::MinId{{9, 1}}, .exact = true, .limit = 7}};
