@@ -188,6 +188,12 @@ void Keeper::attempt(Duty duty, FunctionRef<void()> work) {
   const auto before = std::exchange(refusals(duty).until, std::nullopt);
   try {
     work();
+  } catch (const NoGroupError& error) {
+    refusals(duty).until = before;
+    if (duty != Duty::kRenew) throw;
+    // The reader makes it again. Until then nothing is leased, and nothing else waits.
+    report(refusals(duty).faults, error);
+    renew_at_ = now + std::min(kSlowPause, shared_.config.lease_renew_every);
   } catch (const Error& error) {
     // Where the server does not take the user at all there is nothing else to do either.
     const bool is_alone = remedy_for(error) == Remedy::kRetrySlowly && connection_ &&

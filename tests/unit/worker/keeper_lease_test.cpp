@@ -135,6 +135,16 @@ TEST_F(KeeperLeaseTest, KeepsAParkedRetryThatIsCountedAnew) {
   EXPECT_EQ(parts_.ledger.parked().size(), 1U);
 }
 
+TEST_F(KeeperLeaseTest, DoesNotHammerAtAGroupThatIsMissing) {
+  refuse("hold", "-NOGROUP No such key 's' or consumer group 'g'\r\n");
+  open();
+  start();
+  ASSERT_TRUE(wait_until([&] { return renewals() == 1; }));
+  finish(1, 1);
+  EXPECT_TRUE(wait_until([&] { return acked_ == 1; })) << "all else goes on";
+  EXPECT_FALSE(wait_until([&] { return renewals() > 1; }, 500ms)) << "it is the reader's to make";
+}
+
 TEST_F(KeeperLeaseTest, AsksForRecoveryOfWhatItLetGoOf) {
   Work queued = work_of({1, 0}, now() - 31s);
   ASSERT_TRUE(parts_.ledger.hold(queued));
