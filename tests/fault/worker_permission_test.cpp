@@ -109,6 +109,9 @@ TEST_F(WorkerPermission, ForLettersIsNeededByNothingButLetters) {
 }
 
 TEST_F(WorkerPermission, ForLettersKeepsNothingButTheReaperWaiting) {
+  append_ids(1);
+  orphan("bob");
+  raw()("XCLAIM", "s", "g", "bob", 0, "1-0", "IDLE", 7'200'000, "JUSTID");
   deny_letters();
   Journal journal;
   WorkerOptions options = quick();
@@ -117,11 +120,14 @@ TEST_F(WorkerPermission, ForLettersKeepsNothingButTheReaperWaiting) {
   worker.start();
   ASSERT_TRUE(comes_to(worker, WorkerState::kDegraded));
   EXPECT_TRUE(says("XCLAIM (by script) on 's'")) << heard().text();
-  for (std::uint64_t i = 0; i < 20; ++i) EXPECT_TRUE(journal.wait_for(append_ids(1, i)));
-  EXPECT_TRUE(nothing_is_pending());
+  for (std::uint64_t i = 1; i <= 20; ++i) EXPECT_TRUE(journal.wait_for(append_ids(1, i)));
+  EXPECT_TRUE(wait_until([&] { return pending() == 1; }));
+  EXPECT_EQ(owner({1, 0}), "bob");
 
   permit();
   EXPECT_TRUE(comes_to(worker, WorkerState::kRunning));
+  EXPECT_TRUE(journal.wait_for(Ids{{1, 0}}));
+  EXPECT_TRUE(nothing_is_pending());
 }
 
 }  // namespace
