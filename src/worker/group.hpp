@@ -38,8 +38,10 @@ class Group {
   void renew(scripts::Eval eval, const Clock& clock);
   /// Somebody may have taken the consumer's name meanwhile: nothing is to be read or started by it
   /// before it is renewed.
-  bool name_is_old(TimePoint now) const {
-    return !config_.token.empty() && is_open() && now - renewed_at() >= config_.min_idle / 2;
+  bool name_is_old(const Clock& clock) const {
+    if (config_.token.empty()) return false;
+    const TimePoint renewed = renewed_at();
+    return renewed != TimePoint{} && clock.now() - renewed >= config_.min_idle / 2;
   }
   /// open() has succeeded.
   bool is_open() const { return renewed_at() != TimePoint{}; }

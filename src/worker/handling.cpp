@@ -142,12 +142,12 @@ void Handling::make_sure(std::vector<Attempt>& attempts, scripts::Eval eval,
                          std::span<Result> results) {
   fetch(attempts, eval, results);
   // Who has taken the name since it was renewed may have taken the entries with it.
-  while (shared_.group.name_is_old(shared_.clock.now()) && !is_draining()) {
+  while (shared_.group.name_is_old(shared_.clock)) {
+    if (is_draining()) {
+      for (const Attempt& attempt : attempts) shared_.ledger.put_back(attempt.work.ticket);
+      return attempts.clear();  // for the keeper to give back
+    }
     shared_.group.renew(eval, shared_.clock);
-  }
-  if (shared_.group.name_is_old(shared_.clock.now())) {
-    for (const Attempt& attempt : attempts) shared_.ledger.put_back(attempt.work.ticket);
-    return attempts.clear();  // for the keeper to give back
   }
   // Nobody can have taken what was delivered to us less than `min_idle` ago. An entry that was
   // taken over has its start counted: the count that the server keeps is that of starts.
@@ -201,13 +201,14 @@ void Handling::ask(std::span<Attempt* const> attempts, scripts::Eval eval,
   for (std::size_t i = 0; i < found.size(); ++i) {
     Attempt& attempt = *attempts[i];
     const Ticket& ticket = attempt.work.ticket;
-    const bool is_lost =
-        found[i] == scripts::Holding::kNotOurs ||
-        (found[i] == scripts::Holding::kGone && shared_.ledger.lost_if_expired(ticket));
-    if (is_lost) {
+    const bool is_a_peers = found[i] == scripts::Holding::kNotOurs;
+    const bool was_a_peers =
+        found[i] == scripts::Holding::kGone && shared_.ledger.lost_if_expired(ticket);
+    if (is_a_peers || was_a_peers) {
       attempt.is_gone = true;
       results[attempt.index] = Result::kNotOurs;
-      if (shared_.ledger.start_refused(ticket)) tell_of_lost_lease(shared_, ticket.id);
+      const bool was_held = shared_.ledger.start_refused(ticket);
+      if (was_held && is_a_peers) tell_of_lost_lease(shared_, ticket.id);  // else it was told
       continue;
     }
     if (found[i] == scripts::Holding::kCountedAnew) {

@@ -86,7 +86,7 @@ void Reader::open_group() {
 
 void Reader::renew_old_name() {
   // The keeper does that, unless it cannot reach the server or has not woken up yet.
-  while (shared_.group.name_is_old(shared_.clock.now()) && !stop_.stop_requested()) renew_place();
+  while (shared_.group.name_is_old(shared_.clock) && !stop_.stop_requested()) renew_place();
 }
 
 void Reader::renew_place() {

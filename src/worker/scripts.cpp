@@ -97,26 +97,15 @@ Reply run_hold(Eval eval, const WorkerConfig& config, std::string_view min_idle,
   return args.run(eval, "XCLAIM (by script)", kHoldScript, config);
 }
 
+constexpr auto kLastHolding = static_cast<std::int64_t>(Holding::kGone);
+
 std::vector<Holding> decode_found(ReplyView answers, std::size_t asked) {
   std::vector<Holding> found;
   found.reserve(asked);
   for (const ReplyView answer : answers) {
-    switch (answer.integer()) {
-      case 1:
-        found.push_back(Holding::kOurs);
-        break;
-      case 2:
-        found.push_back(Holding::kTrimmed);
-        break;
-      case 3:
-        found.push_back(Holding::kCountedAnew);
-        break;
-      case 4:
-        found.push_back(Holding::kGone);
-        break;
-      default:
-        found.push_back(Holding::kNotOurs);
-    }
+    const auto code = answer.integer();
+    found.push_back(code >= 0 && code <= kLastHolding ? static_cast<Holding>(code)
+                                                      : Holding::kNotOurs);
   }
   if (found.size() != asked) {
     throw ProtocolError{"a script answered for other entries than it was asked about"};

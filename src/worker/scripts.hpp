@@ -69,13 +69,13 @@ struct Hold {
   Milliseconds idle{0};
 };
 
-/// What hold() found for one entry.
+/// What hold() found for one entry, by the numbers of hold.lua.
 enum class Holding : std::uint8_t {
   kNotOurs,  ///< A peer's, or acknowledged, or its count is another one.
   kOurs,
   kTrimmed,      ///< Ours, and no longer in the stream. It stays pending until it is acknowledged.
-  kGone,         ///< Neither pending nor in the stream: acknowledged, or dropped by an XAUTOCLAIM.
   kCountedAnew,  ///< Ours, and not changed: a read has brought it again, whose reply is on the way.
+  kGone,         ///< Neither pending nor in the stream: acknowledged, or dropped by an XAUTOCLAIM.
 };
 
 /// When to ask again about what is counted anew.

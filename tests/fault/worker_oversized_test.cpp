@@ -43,6 +43,21 @@ class WorkerOversized : public WorkerTest {
     }
   }
 
+  /// Entries of a kilobyte each.
+  Ids append_kilobytes(std::uint64_t count) {
+    Ids ids;
+    for (std::uint64_t i = 1; i <= count; ++i) {
+      ids.push_back({i, 0});
+      raw()("XADD", "s", ids.back(), "f", std::string(1'000, 'x'));
+    }
+    return ids;
+  }
+  WorkerOptions by_eight() {
+    WorkerOptions eight = patient();
+    eight.prefetch = 8;
+    return eight;
+  }
+
   std::size_t times_said(std::string_view words) {
     std::size_t times = 0;
     for (const auto& line : heard().lines()) {
@@ -57,18 +72,12 @@ class WorkerOversized : public WorkerTest {
 };
 
 TEST_F(WorkerOversized, APageIsHalvedUntilItArrives) {
-  Ids ids;
-  for (std::uint64_t i = 1; i <= 8; ++i) {
-    ids.push_back({i, 0});
-    raw()("XADD", "s", ids.back(), "f", std::string(1'000, 'x'));
-  }
+  const Ids ids = append_kilobytes(8);
   orphan("alice");
   Proxy proxy{server()};
   proxy.limit_replies(3'500);
   Journal journal;
-  WorkerOptions eight = patient();
-  eight.prefetch = 8;
-  ConsumerWorker worker{stream(impatient(proxy)), eight, journal.handler()};
+  ConsumerWorker worker{stream(impatient(proxy)), by_eight(), journal.handler()};
   worker.start();
 
   ASSERT_TRUE(journal.wait_for(ids)) << ::testing::PrintToString(journal.ids()) << '\n'
@@ -80,17 +89,11 @@ TEST_F(WorkerOversized, APageIsHalvedUntilItArrives) {
 }
 
 TEST_F(WorkerOversized, ReadsAskForLessUntilTheyArrive) {
-  Ids ids;
-  for (std::uint64_t i = 1; i <= 24; ++i) {
-    ids.push_back({i, 0});
-    raw()("XADD", "s", ids.back(), "f", std::string(1'000, 'x'));
-  }
+  const Ids ids = append_kilobytes(24);
   Proxy proxy{server()};
   proxy.limit_replies(3'500);
   Journal journal;
-  WorkerOptions eight = patient();
-  eight.prefetch = 8;
-  ConsumerWorker worker{stream(impatient(proxy)), eight, journal.handler()};
+  ConsumerWorker worker{stream(impatient(proxy)), by_eight(), journal.handler()};
   worker.start();
 
   ASSERT_TRUE(journal.wait_for(ids)) << heard().text();

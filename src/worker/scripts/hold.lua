@@ -7,8 +7,9 @@
 -- ARGV: min_idle in ms to renew the worker's place in the record, or ''; then id, expected count,
 -- new count, idle time to set in ms, ...
 -- Answers {{1 (changed), 0 (not ours), 2 (ours, and no longer in the stream), 3 (ours, and counted
--- anew) or 4 (neither pending nor in the stream) for each id}}, and where the record is renewed {how many are pending for this consumer, the group's
--- low-water mark or '', how many entries the stream has ever been given or ''}.
+-- anew) or 4 (neither pending nor in the stream) for each id}}, and where the record is renewed {how
+-- many are pending for this consumer, the group's low-water mark or '', how many entries the stream
+-- has ever been given or ''}.
 local error = superseded()
 if error then return error end
 

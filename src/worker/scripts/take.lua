@@ -46,10 +46,12 @@ for i, seen in ipairs(redis.call('XPENDING', stream, group, cursor, '+', most + 
       redis.call('XCLAIM', stream, group, consumer, ARGV[4], id, 'JUSTID')
       entries[#entries + 1] = entry
       deliveries[#deliveries + 1] = delivery_count(seen)
-    elseif owner ~= consumer and not lives(owner) and put_aside(id) then
-      dropped[#dropped + 1] = id
     elseif owner == consumer or not lives(owner) then
-      trimmed[#trimmed + 1] = {id, owner, delivery_count(seen)}
+      if owner ~= consumer and put_aside(id) then
+        dropped[#dropped + 1] = id
+      else
+        trimmed[#trimmed + 1] = {id, owner, delivery_count(seen)}
+      end
     end
   end
 end

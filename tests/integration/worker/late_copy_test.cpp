@@ -32,6 +32,12 @@ class LateCopy : public WorkerTest {
     return patient;
   }
 
+  WorkerOptions often_renewing() {
+    WorkerOptions often = patient();
+    often.lease_renew_every = 20ms;
+    return often;
+  }
+
   /// As a call of hold.lua has it: an entry, its count as it is to be found, and what it becomes.
   static std::string hold(std::string_view id, std::string_view expected, std::string_view next) {
     std::string words;
@@ -89,10 +95,9 @@ TEST_F(LateCopy, OfATakingInHandChangesNothing) {
 
 TEST_F(LateCopy, OfARenewalChangesNothingThatWasGivenBack) {
   append_ids(2);
-  WorkerOptions often = patient();
-  often.lease_renew_every = 20ms;
   Gate gate;
-  ConsumerWorker worker{stream(proxy_.options()), often, [&](const Delivery&) { gate.pass(); }};
+  ConsumerWorker worker{stream(proxy_.options()), often_renewing(),
+                        [&](const Delivery&) { gate.pass(); }};
   worker.start();
   ASSERT_TRUE(gate.wait_for_arrivals(1));
   proxy_.detain_request(hold("2-0", "1", "1"));
@@ -112,10 +117,9 @@ TEST_F(LateCopy, OfARenewalChangesNothingThatWasGivenBack) {
 
 TEST_F(LateCopy, OfARenewalTakesNoNameThatWasGivenFree) {
   append_ids(1);
-  WorkerOptions often = patient();
-  often.lease_renew_every = 20ms;
   Gate gate;
-  ConsumerWorker worker{stream(proxy_.options()), often, [&](const Delivery&) { gate.pass(); }};
+  ConsumerWorker worker{stream(proxy_.options()), often_renewing(),
+                        [&](const Delivery&) { gate.pass(); }};
   worker.start();
   ASSERT_TRUE(gate.wait_for_arrivals(1));
   proxy_.detain_request(hold("1-0", "1", "1"));
@@ -130,10 +134,9 @@ TEST_F(LateCopy, OfARenewalTakesNoNameThatWasGivenFree) {
 
 TEST_F(LateCopy, OfARenewalTakesNothingBackFromAPeer) {
   append_ids(1);
-  WorkerOptions often = patient();
-  often.lease_renew_every = 20ms;
   Gate gate;
-  ConsumerWorker worker{stream(proxy_.options()), often, [&](const Delivery&) { gate.pass(); }};
+  ConsumerWorker worker{stream(proxy_.options()), often_renewing(),
+                        [&](const Delivery&) { gate.pass(); }};
   worker.start();
   ASSERT_TRUE(gate.wait_for_arrivals(1));
   proxy_.detain_request(hold("1-0", "1", "1"));
@@ -161,8 +164,7 @@ TEST_F(LateCopy, OfABurialWritesNoSecondLetter) {
 TEST_F(LateCopy, OfATakingOverChangesNothingForAnOlderWorker) {
   append_ids(1);
   orphan("bob");
-  WorkerOptions options = patient();
-  options.lease_renew_every = 20ms;
+  const WorkerOptions options = often_renewing();
   WorkerOptions reaper = options;
   reaper.reap_every = 20ms;
   proxy_.detain_request(std::string{detail::kTakeScript.sha1});

@@ -186,6 +186,19 @@ TEST_F(HandlingCallTest, PutsAStartOffUntilTheReplyHasComeThatCountsItAnew) {
   EXPECT_EQ(again->deliveries, 2U);
 }
 
+TEST_F(HandlingCallTest, DoesNotTellAgainOfALeaseThatRanOutWhereAPeerHasDoneWithTheEntry) {
+  answer_ = "*1\r\n*1\r\n:4\r\n";
+  when_asked_ = [&](std::size_t) {
+    parts_.clock.advance(31s);
+    EXPECT_EQ(parts_.ledger.expire(parts_.clock.now()).size(), 1U) << "the keeper tells of it";
+  };
+  auto handling = this->handling();
+  EXPECT_EQ(handle(handling, taken_over(1)), Result::kNotOurs);
+  EXPECT_TRUE(attempts_.empty());
+  EXPECT_EQ(parts_.ledger.size(), 0U);
+  EXPECT_EQ(parts_.counters.leases_lost, 0U);
+}
+
 TEST_F(HandlingCallTest, DoesNotStartWhatAPeerHas) {
   answer_ = "*1\r\n*1\r\n:0\r\n";
   auto handling = this->handling();
