@@ -31,6 +31,7 @@ class WorkerSetBack : public WorkerTest, public ::testing::WithParamInterface<st
 };
 
 TEST_P(WorkerSetBack, LeavesParkedRetriesTheirDueTimesAndAttempts) {
+  constexpr auto kDelay = 4s;
   append_ids(2);
   Journal journal;
   std::atomic<SteadyClock::rep> failed{0};
@@ -40,7 +41,8 @@ TEST_P(WorkerSetBack, LeavesParkedRetriesTheirDueTimesAndAttempts) {
                           if (delivery.entry.id() != StreamId{2, 0}) return Verdict::ack();
                           if (delivery.attempt < 3) return Verdict::retry();
                           (delivery.attempt == 3 ? failed : again) = now();
-                          return delivery.attempt == 3 ? Verdict::retry_after(2s) : Verdict::ack();
+                          return delivery.attempt == 3 ? Verdict::retry_after(kDelay)
+                                                       : Verdict::ack();
                         })};
   worker.start();
   ASSERT_TRUE(wait_until([&] { return failed != 0 && worker.stats().in_flight == 0; }))
@@ -51,16 +53,20 @@ TEST_P(WorkerSetBack, LeavesParkedRetriesTheirDueTimesAndAttempts) {
     EXPECT_TRUE(wait_until([&] { return deliveries({2, 0}) == 3 || again != 0; }));
   }
   const RawReply entry = raw()("XPENDING", "s", "g", "2-0", "2-0", 1);
-  if (SteadyClock::duration{now() - failed} < 1900ms) {
+  // On a machine that is busy for too long it may be due before the group is set back: then it is
+  // delivered anew, once it is acknowledged.
+  const bool in_time = SteadyClock::duration{now() - failed} < kDelay - 100ms;
+  if (in_time) {
     EXPECT_GT(entry[0][2].integer, 3'500'000) << "a peer finds it when it is due";
   }
 
   ASSERT_TRUE(wait_until([&] { return again != 0; }));
-  EXPECT_GE(SteadyClock::duration{again - failed}, 1990ms);
+  EXPECT_GE(SteadyClock::duration{again - failed}, kDelay - 10ms);
   EXPECT_TRUE(nothing_is_pending());
   const auto calls = journal.calls_for({2, 0});
-  ASSERT_EQ(calls.size(), 4U);
-  EXPECT_EQ(calls.back().attempt, 4U);
+  ASSERT_GE(calls.size(), 4U);
+  EXPECT_EQ(calls[3].attempt, 4U);
+  EXPECT_TRUE(calls.size() == 4 || !in_time) << calls.size() << " calls";
 }
 
 TEST_P(WorkerSetBack, KeepsTheLeasesAndAttemptsOfWhatIsHeld) {
@@ -68,7 +74,7 @@ TEST_P(WorkerSetBack, KeepsTheLeasesAndAttemptsOfWhatIsHeld) {
   orphan("alice");
   raw()("XCLAIM", "s", "g", "alice", 0, "1-0", "2-0", "RETRYCOUNT", 2, "JUSTID");
   WorkerOptions options = patient();
-  options.min_idle = 3s;
+  options.min_idle = 30s;
   options.lease_renew_every = 20ms;  // some while a read's reply is on its way
   options.concurrency = 2;
   options.prefetch = 16 * GetParam();
